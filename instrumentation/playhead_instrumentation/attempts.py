@@ -1,0 +1,58 @@
+"""Where a boundary (the attempt) and a client patch (the logical call) meet.
+
+A client patch sets `current_call` around the SDK's own funnel; the HTTP boundary, which runs inside
+that context, tells it of each attempt. Neither imports the other.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from opentelemetry.trace import SpanContext
+
+from playhead_semconv.facts import End, ExchangeId
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One attempt of a logical call: what went out and what came back, as bytes.
+
+    Filled by the boundary while it goes on; the observer only reads. Appends to `chunks` are the only
+    work on the caller's path.
+    """
+
+    exchange: ExchangeId
+    instance: bytes
+    method: str
+    url: str
+    """Credentials scrubbed."""
+    request_body: bytes
+    resend_count: int
+    span_context: SpanContext | None = None
+    started_ns: int = 0
+    status_code: int | None = None
+    response_headers: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    chunks: list[bytes] = field(default_factory=list[bytes])
+    """As on the wire: still content-encoded."""
+    first_chunk_ns: int | None = None
+    end: End | None = None
+    ended_ns: int | None = None
+    last_seq: int = -1
+    """Last fact of this attempt that was appended."""
+
+
+class CallObserver(Protocol):
+    """A logical call that wants to know of its attempts. Its methods never raise and never block."""
+
+    def attempt_opened(self, attempt: Attempt) -> None:
+        """The request is on the tape and about to go out. `resend_count` may be set here."""
+        ...
+
+    def attempt_closed(self, attempt: Attempt) -> None:
+        """`attempt.end` is set. Called once, from any thread, possibly from a finalizer."""
+        ...
+
+
+current_call: ContextVar[CallObserver | None] = ContextVar("playhead_current_call", default=None)

@@ -1,0 +1,1 @@
+"""Names, shapes and pure conversions, no I/O. Start at `facts`."""

@@ -1,0 +1,175 @@
+"""The few types that recorder, spool, player, receiver and replay share.
+
+A *fact* is something that happened: numbered, immutable, appended before the program sees its
+consequence. Everything else (an exchange, a run, a status) is a fold over facts.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal, TypeAlias
+
+import blake3
+import msgspec
+
+Value: TypeAlias = str | int | float | bool | bytes | list[Any] | dict[str, Any] | None
+"""What an attribute may hold; the same set as OTLP's AnyValue."""
+
+SCHEMA_VERSION = 1
+"""Version of the facts on tape. Fields are only ever added, at the end."""
+
+
+def digest_of(data: bytes | bytearray | memoryview) -> bytes:
+    """BLAKE3 of ``data``, 32 bytes."""
+    return blake3.blake3(data).digest()
+
+
+class Content(msgspec.Struct, frozen=True, array_like=True):
+    """Bytes by their digest. Only a tape's reader resolves it.
+
+    * whole: ``inline`` holds all of it, ``base`` is None;
+    * extension: the first ``base_bytes`` of the content ``base`` followed by ``inline``;
+    * elsewhere: ``inline`` and ``base`` are None; the bytes are in blob facts, or, at replay, on the
+      tape that was played.
+
+    ``digest`` is empty for the chunks of a stream and for small values, whose integrity is that of
+    their frame; such content is always whole.
+    """
+
+    digest: bytes
+    size: int
+    """Length of the whole content in bytes."""
+    inline: bytes | None = None
+    base: bytes | None = None
+    base_bytes: int = 0
+
+    @classmethod
+    def of(cls, data: bytes) -> Content:
+        """Whole content with its digest."""
+        return cls(digest_of(data), len(data), data)
+
+    @classmethod
+    def chunk(cls, data: bytes) -> Content:
+        """Whole content without a digest: a chunk of a stream."""
+        return cls(b"", len(data), data)
+
+
+class ExchangeId(msgspec.Struct, frozen=True, array_like=True):
+    """Names an exchange within a process instance; the same at record and at replay."""
+
+    lane: int
+    kind: str
+    ordinal: int
+    """Count of exchanges of this kind in this lane before this one, from 0."""
+
+    def __str__(self) -> str:
+        return f"{self.lane:016x}/{self.kind}/{self.ordinal}"
+
+    @classmethod
+    def parse(cls, text: str) -> ExchangeId:
+        """The inverse of ``str``. ValueError if ``text`` is not an exchange id."""
+        lane, kind, ordinal = text.split("/")
+        return cls(int(lane, 16), kind, int(ordinal))
+
+
+class Delivery(msgspec.Struct, frozen=True, array_like=True):
+    """When something entered or woke the program: a batch is released together, in order."""
+
+    batch: int
+    order: int
+
+
+class Fact(msgspec.Struct, frozen=True, array_like=True, tag=0):
+    """Something that happened. Identity is (``instance``, ``seq``), both given by the sink."""
+
+    time_ns: int
+    """Wall clock, ns since the epoch."""
+    lane: int
+    name: str
+    """An event name of `playhead_semconv.events`."""
+    trace_id: bytes = b""
+    span_id: bytes = b""
+    exchange: ExchangeId | None = None
+    delivery: Delivery | None = None
+    attributes: dict[str, Any] = {}
+    body: Content | None = None
+    instance: bytes = b""
+    """The process instance: 16 random bytes, renewed after ``os.fork``."""
+    seq: int = -1
+
+
+class ErrorRecord(msgspec.Struct, frozen=True, array_like=True):
+    """An exception as it left a boundary, enough to raise it again at replay."""
+
+    module: str
+    qualname: str
+    message: str
+    args: list[Any] = []
+    """Those of the exception's ``args`` that are plain values; empty when any is not."""
+
+
+class Ask(msgspec.Struct, frozen=True):
+    """What the program asks of the world. Its fingerprint is ``kind`` + ``key`` + ``body``."""
+
+    kind: str
+    """The boundary: ``http``, later ``websocket``, ``grpc``, ``clock``, …"""
+    key: str
+    """What is asked, e.g. ``POST https://api.openai.com/v1/responses``."""
+    body: Content
+    effect: Literal["read", "write"] = "read"
+    direction: Literal["out", "in"] = "out"
+    details: dict[str, Any] = {}
+    """Headers and the like; recorded, matched only by rule."""
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A piece of an answer, as it was delivered."""
+
+    data: Content
+    time_ns: int
+    delivery: Delivery | None
+
+
+EndedHow: TypeAlias = Literal["complete", "error", "abandoned"]
+
+
+class End(msgspec.Struct, frozen=True):
+    """How an exchange ended."""
+
+    how: EndedHow
+    delivery: Delivery | None = None
+    error: ErrorRecord | None = None
+    time_ns: int = 0
+
+
+class Fidelity(StrEnum):
+    """How true a replayed exchange is to the recorded one."""
+
+    EXACT = "exact"
+    MOVED = "moved"
+    CHANGED = "changed"
+    LIVE = "live"
+    BLOCKED = "blocked"
+    UNUSED = "unused"
+
+
+class Exchange(msgspec.Struct):
+    """One ask, its answer parts and its end: the fold of its facts."""
+
+    id: ExchangeId
+    ask: Ask
+    time_ns: int
+    trace_id: bytes = b""
+    span_id: bytes = b""
+    head: dict[str, Any] = {}
+    """Attributes of the response fact: status, headers, …; empty when none came."""
+    head_delivery: Delivery | None = None
+    head_time_ns: int = 0
+    parts: list[Part] = []
+    end: End | None = None
+    """None: unanswered when the tape ends."""
+    first_seq: int = -1
+    last_seq: int = -1
+    fidelity: Fidelity | None = None
+    origin: tuple[bytes, int] | None = None
+    """When played: instance and sequence number of the exchange on the tape it came from."""

@@ -1,0 +1,185 @@
+"""A tape in memory, and the fold of facts into exchanges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import CorruptTape, TapeError, TapeGap
+from playhead_semconv.facts import (
+    Ask,
+    Content,
+    End,
+    ErrorRecord,
+    Exchange,
+    ExchangeId,
+    Fact,
+    Part,
+    digest_of,
+)
+from playhead_semconv.frames import Header, Record
+
+
+class MemoryTape:
+    """Facts of one process instance, held in memory. Given in any order, duplicates are dropped."""
+
+    def __init__(self, facts: Iterable[Fact], instance: bytes | None = None) -> None:
+        by_seq = {fact.seq: fact for fact in facts}
+        self._facts = [by_seq[seq] for seq in sorted(by_seq)]
+        self._instance = instance or (self._facts[0].instance if self._facts else b"")
+        self._contents: dict[bytes, Content] = {}
+        self._blobs: dict[bytes, list[Fact]] = {}
+        self._whole: dict[bytes, bytes] = {}
+        for fact in self._facts:
+            if fact.name == e.PLAYHEAD_BLOB:
+                digest = bytes.fromhex(fact.attributes[a.PLAYHEAD_BLOB_DIGEST])
+                self._blobs.setdefault(digest, []).append(fact)
+            elif fact.body is not None and fact.body.digest and fact.body.inline is not None:
+                self._contents.setdefault(fact.body.digest, fact.body)
+
+    @classmethod
+    def of_records(cls, records: Iterable[Record]) -> MemoryTape:
+        """The facts among the records of a tape file."""
+        instance = b""
+        facts: list[Fact] = []
+        for record in records:
+            if isinstance(record, Header):
+                instance = record.instance
+            elif isinstance(record, Fact):
+                facts.append(record)
+        return cls(facts, instance)
+
+    @property
+    def instance(self) -> bytes:
+        """Whose facts these are."""
+        return self._instance
+
+    def facts(self, after: int = -1) -> Iterator[Fact]:
+        """Facts with ``seq > after``, ascending."""
+        return (fact for fact in self._facts if fact.seq > after)
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """Missing ranges of sequence numbers, first and last included."""
+        missing: list[tuple[int, int]] = []
+        expected = 0
+        for fact in self._facts:
+            if fact.seq > expected:
+                missing.append((expected, fact.seq - 1))
+            expected = fact.seq + 1
+        return missing
+
+    def require_whole(self) -> None:
+        """`TapeGap` if a fact is missing."""
+        gaps = self.gaps()
+        if gaps:
+            first, last = gaps[0]
+            raise TapeGap(
+                f"facts {first} to {last} are missing from the tape",
+                hint="look for undelivered facts: playhead spool push",
+            )
+
+    def read(self, content: Content) -> bytes:
+        """The bytes of ``content``; extensions are resolved along their chain of bases."""
+        chain: list[Content] = []
+        while True:
+            if content.digest and content.digest in self._whole:
+                data = self._whole[content.digest]
+                break
+            if content.inline is not None and content.base is None:
+                data = self._keep(content, content.inline)
+                break
+            if content.inline is not None and content.base is not None:
+                chain.append(content)
+                content = self._known(content.base)
+                continue
+            blob = self._blobs.get(content.digest)
+            if blob is not None:
+                data = self._keep(content, self._join(blob))
+                break
+            content = self._known(content.digest)
+        for extension in reversed(chain):
+            data = self._keep(extension, data[: extension.base_bytes] + (extension.inline or b""))
+        return data
+
+    def _known(self, digest: bytes) -> Content:
+        found = self._contents.get(digest)
+        if found is not None:
+            return found
+        if digest in self._blobs:
+            return Content(digest, -1)
+        raise TapeError(f"content {digest.hex()[:16]} is not on the tape")
+
+    def _keep(self, content: Content, data: bytes) -> bytes:
+        if content.digest:
+            if digest_of(data) != content.digest:
+                raise CorruptTape(f"content {content.digest.hex()[:16]} differs from its digest")
+            self._whole[content.digest] = data
+        return data
+
+    @staticmethod
+    def _join(parts: list[Fact]) -> bytes:
+        ordered = sorted(parts, key=lambda fact: int(fact.attributes[a.PLAYHEAD_BLOB_OFFSET]))
+        return b"".join(part.body.inline or b"" for part in ordered if part.body is not None)
+
+    def exchanges(self) -> dict[ExchangeId, Exchange]:
+        """The exchanges on this tape, in order of their requests."""
+        return fold_exchanges(self._facts)
+
+
+def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
+    """Fold request, response, data and end facts into exchanges, in order of their requests."""
+    exchanges: dict[ExchangeId, Exchange] = {}
+    for fact in facts:
+        if fact.exchange is None:
+            continue
+        if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST:
+            at = fact.attributes
+            exchanges[fact.exchange] = Exchange(
+                id=fact.exchange,
+                ask=Ask(
+                    kind=fact.exchange.kind,
+                    key=str(at[a.PLAYHEAD_ASK_KEY]),
+                    body=fact.body or Content.chunk(b""),
+                    effect="write" if at.get(a.PLAYHEAD_ASK_EFFECT) == "write" else "read",
+                    direction="in" if at.get(a.PLAYHEAD_EXCHANGE_DIRECTION) == "in" else "out",
+                    details=at,
+                ),
+                time_ns=fact.time_ns,
+                trace_id=fact.trace_id,
+                span_id=fact.span_id,
+                first_seq=fact.seq,
+                last_seq=fact.seq,
+            )
+            continue
+        exchange = exchanges.get(fact.exchange)
+        if exchange is None:
+            continue
+        exchange.last_seq = fact.seq
+        if fact.name == e.PLAYHEAD_EXCHANGE_RESPONSE:
+            exchange.head = fact.attributes
+            exchange.head_delivery = fact.delivery
+            exchange.head_time_ns = fact.time_ns
+        elif fact.name == e.PLAYHEAD_EXCHANGE_DATA and fact.body is not None:
+            exchange.parts.append(Part(fact.body, fact.time_ns, fact.delivery))
+        elif fact.name == e.PLAYHEAD_EXCHANGE_END:
+            exchange.end = end_of(fact)
+    return exchanges
+
+
+def end_of(fact: Fact) -> End:
+    """The `End` that an exchange-end fact carries."""
+    at = fact.attributes
+    how = at.get(a.PLAYHEAD_END_HOW)
+    error = None
+    if a.PLAYHEAD_ERROR_QUALNAME in at:
+        error = ErrorRecord(
+            str(at.get(a.PLAYHEAD_ERROR_MODULE, "")),
+            str(at[a.PLAYHEAD_ERROR_QUALNAME]),
+            str(at.get(a.PLAYHEAD_ERROR_MESSAGE, "")),
+            list(at.get(a.PLAYHEAD_ERROR_ARGS, [])),
+        )
+    return End(how if how in ("complete", "error") else "abandoned", fact.delivery, error, fact.time_ns)

@@ -1,0 +1,129 @@
+import pytest
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import CorruptTape, TapeGap
+from playhead_semconv.facts import Content, Delivery, ErrorRecord, ExchangeId, Fact, digest_of
+from playhead_semconv.frames import MAGIC, Header, Scan, SpanRecord, encode, read_whole
+from playhead_semconv.tapes import MemoryTape
+
+INSTANCE = bytes(range(16))
+CALL = ExchangeId(7, "http", 0)
+
+
+def fact(seq: int, name: str, **fields: object) -> Fact:
+    return Fact(time_ns=1000 + seq, lane=7, name=name, instance=INSTANCE, seq=seq, **fields)  # type: ignore[arg-type]
+
+
+def exchange_facts(how: str = "error") -> list[Fact]:
+    return [
+        fact(
+            0,
+            e.PLAYHEAD_EXCHANGE_REQUEST,
+            exchange=CALL,
+            attributes={a.PLAYHEAD_ASK_KEY: "POST http://x/v1", a.PLAYHEAD_ASK_EFFECT: "write"},
+            body=Content.of(b"{}"),
+        ),
+        fact(
+            1, e.PLAYHEAD_EXCHANGE_RESPONSE, exchange=CALL, attributes={"http.response.status_code": 200}
+        ),
+        fact(
+            2,
+            e.PLAYHEAD_EXCHANGE_DATA,
+            exchange=CALL,
+            delivery=Delivery(3, 0),
+            body=Content.chunk(b"ab"),
+        ),
+        fact(
+            3,
+            e.PLAYHEAD_EXCHANGE_END,
+            exchange=CALL,
+            attributes={
+                a.PLAYHEAD_END_HOW: how,
+                a.PLAYHEAD_ERROR_MODULE: "httpx2",
+                a.PLAYHEAD_ERROR_QUALNAME: "ReadError",
+                a.PLAYHEAD_ERROR_MESSAGE: "gone",
+            },
+        ),
+    ]
+
+
+def tape_bytes(*records: object) -> bytes:
+    return MAGIC + encode(Header(INSTANCE, 5)) + b"".join(encode(r) for r in records)  # type: ignore[arg-type]
+
+
+def test_records_round_trip_through_frames():
+    facts = exchange_facts()
+    span = SpanRecord(b"otlp")
+    records = list(read_whole(tape_bytes(*facts, span)))
+    assert records == [Header(INSTANCE, 5), *facts, span]
+
+
+def test_a_torn_tail_is_reported_with_its_position_and_everything_before_is_read():
+    whole = tape_bytes(*exchange_facts())
+    for cut in range(len(MAGIC) + 1, len(whole)):
+        scan = Scan(whole[:cut])
+        records = [record for _, record in scan]
+        assert tape_bytes()[: len(MAGIC)] == MAGIC
+        assert scan.end <= cut
+        assert scan.torn == (scan.end != cut)
+        assert len(records) <= 5
+
+
+def test_zeros_behind_the_last_frame_are_not_damage():
+    scan = Scan(tape_bytes(*exchange_facts()) + bytes(4096))
+    assert len(list(scan)) == 5
+    assert not scan.torn
+
+
+def test_a_flipped_byte_is_refused_with_the_position():
+    data = bytearray(tape_bytes(*exchange_facts()))
+    data[-3] ^= 1
+    with pytest.raises(CorruptTape, match=r"damaged at byte \d+: checksum differs"):
+        list(read_whole(bytes(data)))
+
+
+def test_facts_fold_into_an_exchange():
+    (exchange,) = MemoryTape(exchange_facts()).exchanges().values()
+    assert exchange.ask.key == "POST http://x/v1"
+    assert exchange.ask.effect == "write"
+    assert [part.data.inline for part in exchange.parts] == [b"ab"]
+    assert exchange.end is not None
+    assert exchange.end.how == "error"
+    assert exchange.end.error == ErrorRecord("httpx2", "ReadError", "gone")
+    assert (exchange.first_seq, exchange.last_seq) == (0, 3)
+
+
+def test_an_extension_is_resolved_along_its_chain():
+    first = Content.of(b'{"messages":[1')
+    second = Content(digest_of(b'{"messages":[1,2'), 16, b",2", first.digest, 14)
+    third = Content(digest_of(b'{"messages":[1,2,3]}'), 20, b",3]}", second.digest, 16)
+    facts = [fact(i, e.PLAYHEAD_READ, body=c) for i, c in enumerate((first, second, third))]
+    tape = MemoryTape(facts)
+    assert tape.read(third) == b'{"messages":[1,2,3]}'
+    assert tape.read(Content(second.digest, 16)) == b'{"messages":[1,2'
+
+
+def test_a_blob_is_joined_from_its_parts_and_verified():
+    data = b"x" * 10 + b"y" * 5
+    digest = digest_of(data)
+
+    def part(seq: int, offset: int, piece: bytes) -> Fact:
+        return fact(
+            seq,
+            e.PLAYHEAD_BLOB,
+            attributes={a.PLAYHEAD_BLOB_DIGEST: digest.hex(), a.PLAYHEAD_BLOB_OFFSET: offset},
+            body=Content.chunk(piece),
+        )
+
+    assert MemoryTape([part(0, 0, data[:10]), part(1, 10, data[10:])]).read(Content(digest, 15)) == data
+    with pytest.raises(CorruptTape):
+        MemoryTape([part(0, 0, data[:10])]).read(Content(digest, 15))
+
+
+def test_missing_numbers_are_gaps():
+    facts = [fact(i, e.PLAYHEAD_READ) for i in (0, 1, 4, 6)]
+    tape = MemoryTape(facts)
+    assert tape.gaps() == [(2, 3), (5, 5)]
+    with pytest.raises(TapeGap, match="facts 2 to 3 are missing"):
+        tape.require_whole()
