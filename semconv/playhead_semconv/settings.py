@@ -1,0 +1,133 @@
+"""Every setting of playhead, and how its value is found.
+
+Flag > code > ``PLAYHEAD_*`` > ``OTEL_*`` > nearest ``pyproject.toml`` ``[tool.playhead]`` >
+``~/.config/playhead/config.toml`` > default. This module is pure: the caller brings the environment
+and the tables of the files (`playhead_semconv` does no I/O).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from playhead_semconv.errors import ConfigurationError
+
+
+def _setting(default: Any, doc: str, otel: str = "") -> Any:
+    return field(default=default, metadata={"doc": doc, "otel": otel})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of one process. Field ``spool_dir`` is ``PLAYHEAD_SPOOL_DIR`` and ``spool-dir``."""
+
+    endpoint: str = _setting(
+        "http://127.0.0.1:4318", "Where tape and spans go: a receiver, or a Collector set up for it."
+    )
+    protocol: str = _setting("http/protobuf", "http/protobuf or grpc.")
+    token: str = _setting("", "Bearer token for the endpoint. From the environment only.")
+    certificate: str = _setting(
+        "", "CA certificate file for the endpoint.", "OTEL_EXPORTER_OTLP_CERTIFICATE"
+    )
+    spool_dir: str = _setting("", "Spool folder. Default: the user's state folder, playhead/spool.")
+    spool_budget_bytes: int = _setting(
+        1 << 30, "Disk that undelivered facts may take, per spool folder."
+    )
+    spool_memory_bytes: int = _setting(32 << 20, "Memory that facts may take while the disk stalls.")
+    spool_sync: str = _setting("never", "never, or always: wait for the disk at every fact.")
+    export_interval_ms: int = _setting(200, "How often the shipper looks for something to send.")
+    exit_flush_ms: int = _setting(3000, "How long a process that ends may wait for a healthy endpoint.")
+    heartbeat_ms: int = _setting(5000, "How often a living process says so.")
+    data_dir: str = _setting("", "The receiver's data. Default: the user's data folder, playhead.")
+    agent: str = _setting("", "Name of the agent. Default: the script's name.", "OTEL_SERVICE_NAME")
+    level: str = _setting("", "causal or strict. Default: strict under `playhead record`, else causal.")
+    content: str = _setting("full", "full, or metadata: no message content is recorded.")
+    span_budget_bytes: int = _setting(1 << 20, "Largest size of one span.")
+    quiet: bool = _setting(False, "Say nothing on stderr but errors.")
+    disabled: bool = _setting(False, "Do not record.", "OTEL_SDK_DISABLED")
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Settings and where each value came from."""
+
+    settings: Settings
+    origins: dict[str, str]
+    """Field → ``flag``, ``environment (NAME)``, the name of a file, or ``default``."""
+
+
+def environment_name(name: str) -> str:
+    """``spool_dir`` → ``PLAYHEAD_SPOOL_DIR``."""
+    return f"PLAYHEAD_{name.upper()}"
+
+
+def resolve(
+    environ: Mapping[str, str],
+    *,
+    flags: Mapping[str, Any] | None = None,
+    files: tuple[tuple[str, Mapping[str, Any]], ...] = (),
+) -> Resolved:
+    """Find the value of every setting.
+
+    ``files``: (name, table) of the configuration files, strongest first. `ConfigurationError` for an
+    unknown key of a file (it names the nearest) and for a value of the wrong type.
+    """
+    known = {f.name: f for f in fields(Settings)}
+    tables: list[tuple[str, dict[str, Any]]] = []
+    for source, table in files:
+        normal = {key.replace("-", "_"): value for key, value in table.items()}
+        for key in normal:
+            if key not in known:
+                raise _unknown(key, source, list(known))
+        tables.append((source, normal))
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    for name, setting in known.items():
+        raw, origin = _find(name, setting.metadata["otel"], environ, flags or {}, tables)
+        if origin:
+            values[name] = _typed(raw, setting.default, name, origin)
+        origins[name] = origin or "default"
+    return Resolved(Settings(**values), origins)
+
+
+def _find(
+    name: str,
+    otel: str,
+    environ: Mapping[str, str],
+    flags: Mapping[str, Any],
+    tables: list[tuple[str, dict[str, Any]]],
+) -> tuple[Any, str]:
+    if flags.get(name) is not None:
+        return flags[name], "flag"
+    for variable in (environment_name(name), otel):
+        if variable and environ.get(variable):
+            return environ[variable], f"environment ({variable})"
+    for source, table in tables:
+        if name in table:
+            return table[name], source
+    return None, ""
+
+
+def _typed(raw: Any, default: Any, name: str, origin: str) -> Any:
+    if isinstance(default, bool):
+        if isinstance(raw, bool):
+            return raw
+        if str(raw).lower() in ("1", "true", "yes", "on"):
+            return True
+        if str(raw).lower() in ("0", "false", "no", "off"):
+            return False
+        raise ConfigurationError(f"{name} from {origin} is {raw!r}, not true or false")
+    if isinstance(default, int):
+        try:
+            return int(raw)
+        except (TypeError, ValueError):
+            raise ConfigurationError(f"{name} from {origin} is {raw!r}, not a whole number") from None
+    return str(raw)
+
+
+def _unknown(key: str, source: str, known: list[str]) -> ConfigurationError:
+    near = difflib.get_close_matches(key, known, n=1)
+    hint = f"did you mean {near[0].replace('_', '-')}?" if near else "see: playhead doctor --config"
+    return ConfigurationError(f"unknown setting {key.replace('_', '-')} in {source}", hint=hint)
