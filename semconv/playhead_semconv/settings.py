@@ -81,6 +81,10 @@ def resolve(
         for key in normal:
             if key not in known:
                 raise _unknown(key, source, list(known))
+            if key == "token":
+                raise ConfigurationError(
+                    f"a token does not belong in {source}", hint="export PLAYHEAD_TOKEN=…"
+                )
         tables.append((source, normal))
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
