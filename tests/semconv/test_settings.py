@@ -1,4 +1,5 @@
 import pytest
+
 from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.settings import Settings, resolve
 
@@ -51,5 +52,5 @@ def test_an_unknown_key_names_the_nearest():
 
 
 def test_a_token_in_a_file_is_refused():
-    with pytest.raises(ConfigurationError, match="a token does not belong in config.toml"):
+    with pytest.raises(ConfigurationError, match=r"a token does not belong in config\.toml"):
         resolve({}, files=(("config.toml", {"token": "secret"}),))
