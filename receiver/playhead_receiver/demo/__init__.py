@@ -1,0 +1,1 @@
+"""The demonstration: a scripted provider on loopback, and the agents that it answers."""
