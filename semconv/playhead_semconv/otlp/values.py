@@ -1,0 +1,75 @@
+"""Attribute values as OTLP's AnyValue, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+
+from playhead_semconv.facts import Value
+
+INT64_MIN = -(1 << 63)
+INT64_MAX = (1 << 63) - 1
+
+
+def set_value(target: AnyValue, value: Any) -> None:
+    """Write ``value`` into an empty ``target``.
+
+    Whole numbers that do not fit 64 bits become their decimal text; what is not a `Value` at all
+    becomes its ``str``.
+    """
+    kind: Any = type(value)
+    if kind is str:
+        target.string_value = value
+    elif kind is int:
+        if INT64_MIN <= value <= INT64_MAX:
+            target.int_value = value
+        else:
+            target.string_value = str(value)
+    elif kind is bool:
+        target.bool_value = value
+    elif kind is float:
+        target.double_value = value
+    elif kind is bytes:
+        target.bytes_value = value
+    elif value is None:
+        return
+    elif kind is list or kind is tuple:
+        values = target.array_value.values
+        target.array_value.SetInParent()
+        for item in value:
+            set_value(values.add(), item)
+    elif isinstance(value, Mapping):
+        target.kvlist_value.SetInParent()
+        set_attributes(target.kvlist_value.values, value)  # pyright: ignore[reportUnknownArgumentType]
+    else:
+        target.string_value = str(value)
+
+
+def set_attributes(target: Any, attributes: Mapping[str, Any]) -> None:
+    """Append ``attributes`` to ``target``, a repeated field of `KeyValue`."""
+    for key, value in attributes.items():
+        pair = target.add()
+        pair.key = key
+        if value is None:
+            pair.value.SetInParent()
+        else:
+            set_value(pair.value, value)
+
+
+def value_of(source: AnyValue) -> Value:
+    """The inverse of `set_value`."""
+    kind = source.WhichOneof("value")
+    if kind is None:
+        return None
+    if kind == "array_value":
+        return [value_of(item) for item in source.array_value.values]
+    if kind == "kvlist_value":
+        return attributes_of(source.kvlist_value.values)
+    return getattr(source, kind)
+
+
+def attributes_of(source: Iterable[KeyValue]) -> dict[str, Any]:
+    """Attributes as a dict; of a key that stands twice, the last value."""
+    return {pair.key: value_of(pair.value) for pair in source}
