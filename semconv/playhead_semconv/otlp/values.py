@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
 
@@ -19,7 +19,7 @@ def set_value(target: AnyValue, value: Any) -> None:
     Whole numbers that do not fit 64 bits become their decimal text; what is not a `Value` at all
     becomes its ``str``.
     """
-    kind: Any = type(value)
+    kind = cast(object, type(value))
     if kind is str:
         target.string_value = value
     elif kind is int:
