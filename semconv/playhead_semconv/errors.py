@@ -19,6 +19,7 @@
     ├── WireError             (1) OTLP
     │   ├── MalformedOtlp         otlp-malformed: cannot be decoded
     │   └── TooLarge              otlp-too-large: over a size limit
+    ├── ReplayFailed          (1) replay-failed: the program could not be started again
     └── StoreError            (1) the receiver's store
         ├── StoreBusy             store-busy: another receiver writes to this data directory
         └── StoreUnavailable      store-unavailable: disk full, read-only, …
@@ -144,6 +145,12 @@ class TooLarge(WireError):
     """A request over a size limit."""
 
     code = "otlp-too-large"
+
+
+class ReplayFailed(PlayheadError):
+    """The program could not be started again, or left no tape."""
+
+    code = "replay-failed"
 
 
 class StoreError(PlayheadError):
