@@ -1,0 +1,87 @@
+"""The example agents, unmodified, against the demo's provider."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from playhead_receiver.demo import answers
+from playhead_receiver.demo.provider import Provider
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture
+def provider():
+    with Provider(pace_s=0) as provider:
+        yield provider
+
+
+def run(provider, script, *arguments):
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / script, *arguments],
+        env={"PATH": os.environ["PATH"], **provider.environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_weather_agent_retries_and_calls_two_tools(provider):
+    out = run(provider, "weather_agent.py")
+    assert out == ("For Oslo (-4 °C, snow) pack a warm coat. For Rome (17 °C, clear) pack sunglasses.\n")
+    assert provider.requests == 5  # 429, its retry, two tools, the streamed answer
+
+
+def test_weather_agent_takes_the_question(provider):
+    out = run(provider, "weather_agent.py", "And", "for", "Lima?")
+    assert out == "For Lima (22 °C, mist) pack a light jacket.\n"
+
+
+def test_research_agent_gets_three_different_drafts(provider):
+    *drafts, essence = run(provider, "research_agent.py").splitlines()
+    assert sorted(line.partition(": ")[2] for line in drafts) == sorted(answers.DRAFTS)
+    assert essence == "A flight recorder turns an accident into evidence."
+    assert provider.requests == 4
+
+
+@pytest.mark.parametrize(
+    ("order", "verdict"),
+    [
+        ("81", "Order 81: the tea kettle arrived broken. Refund 49.00 EUR.\n"),
+        ("82", "Order 82: nothing is wrong with it. No refund.\n"),
+    ],
+)
+def test_refund_agent_decides(provider, order, verdict):
+    assert run(provider, "refund_agent.py", order) == verdict
+    assert provider.requests == 3
+
+
+def test_unknown_paths_are_404(provider):
+    assert httpx2.post(f"{provider.url}/v1/nothing", json={}).json()["error"]["type"] == (
+        "invalid_request_error"
+    )
+    assert httpx2.get(f"{provider.url}/weather?city=Atlantis").status_code == 404
+
+
+def test_the_provider_runs_alone():
+    with subprocess.Popen(
+        [sys.executable, "-m", "playhead_receiver.demo.provider"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        lines = [process.stdout.readline().removeprefix("export ").strip() for _ in range(5)]
+        variables = dict(line.split("=", 1) for line in lines)
+        got = httpx2.get(f"{variables['TOOLS_URL']}/orders?order=82")
+        process.terminate()
+        assert process.wait(20) == 0
+    assert json.loads(got.content) == answers.ORDERS["82"]
+
+
+def test_examples_travel_with_the_package():
+    packaged = Path(answers.__file__).parent / "agents"
+    assert {path.name for path in packaged.glob("*.py")} == {path.name for path in EXAMPLES.glob("*.py")}
