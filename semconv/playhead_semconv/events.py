@@ -1,5 +1,11 @@
 """Event names. Generated from the registry by `make generate`; do not edit."""
 
+GEN_AI_CLIENT_INFERENCE_OPERATION_DETAILS = "gen_ai.client.inference.operation.details"
+"""Details of one inference, content structured; severity DEBUG."""
+GEN_AI_EVALUATION_RESULT = "gen_ai.evaluation.result"
+"""An output was evaluated; its parent is the evaluated span."""
+GEN_AI_CLIENT_OPERATION_EXCEPTION = "gen_ai.client.operation.exception"
+"""An exception ended a GenAI operation; severity WARN."""
 PLAYHEAD_PROCESS_START = "playhead.process.start"
 """A process instance begins: command, versions, level. First fact of every tape."""
 PLAYHEAD_PROCESS_HEARTBEAT = "playhead.process.heartbeat"
