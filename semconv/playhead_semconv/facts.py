@@ -28,7 +28,8 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
     """Bytes by their digest. Only a tape's reader resolves it.
 
     * whole: ``inline`` holds all of it, ``base`` is None;
-    * extension: the first ``base_bytes`` of the content ``base`` followed by ``inline``;
+    * extension: the first ``base_bytes`` of the content ``base`` followed by ``inline``, or, where that
+      is None, by what blob facts of ``digest`` hold;
     * elsewhere: ``inline`` and ``base`` are None; the bytes are in blob facts, or, at replay, on the
       tape that was played.
 

@@ -27,6 +27,9 @@ class Settings:
         "http://127.0.0.1:4318", "Where tape and spans go: a receiver, or a Collector set up for it."
     )
     protocol: str = _setting("http/protobuf", "http/protobuf or grpc.")
+    endpoint_kind: str = _setting(
+        "auto", "auto: ask the endpoint; playhead; or other: spans travel to it whole."
+    )
     token: str = _setting("", "Bearer token for the endpoint. From the environment only.")
     certificate: str = _setting(
         "", "CA certificate file for the endpoint.", "OTEL_EXPORTER_OTLP_CERTIFICATE"

@@ -35,8 +35,9 @@ class MemoryTape:
             if fact.name == e.PLAYHEAD_BLOB:
                 digest = bytes.fromhex(fact.attributes[a.PLAYHEAD_BLOB_DIGEST])
                 self._blobs.setdefault(digest, []).append(fact)
-            elif fact.body is not None and fact.body.digest and fact.body.inline is not None:
-                self._contents.setdefault(fact.body.digest, fact.body)
+            elif fact.body is not None and fact.body.digest:
+                if fact.body.inline is not None or fact.body.base is not None:
+                    self._contents.setdefault(fact.body.digest, fact.body)
 
     @classmethod
     def of_records(cls, records: Iterable[Record]) -> MemoryTape:
@@ -92,17 +93,24 @@ class MemoryTape:
             if content.inline is not None and content.base is None:
                 data = self._keep(content, content.inline)
                 break
-            if content.inline is not None and content.base is not None:
+            if content.base is not None:
                 chain.append(content)
                 content = self._known(content.base)
                 continue
+            found = self._contents.get(content.digest)
+            if found is not None:
+                content = found
+                continue
             blob = self._blobs.get(content.digest)
-            if blob is not None:
-                data = self._keep(content, self._join(blob))
-                break
-            content = self._known(content.digest)
+            if blob is None:
+                raise TapeError(f"content {content.digest.hex()[:16]} is not on the tape")
+            data = self._keep(content, self._join(blob))
+            break
         for extension in reversed(chain):
-            data = self._keep(extension, data[: extension.base_bytes] + (extension.inline or b""))
+            tail = extension.inline
+            if tail is None:
+                tail = self._join(self._blobs.get(extension.digest, []))
+            data = self._keep(extension, data[: extension.base_bytes] + tail)
         return data
 
     def _known(self, digest: bytes) -> Content:

@@ -121,6 +121,26 @@ def test_a_blob_is_joined_from_its_parts_and_verified():
         MemoryTape([part(0, 0, data[:10])]).read(Content(digest, 15))
 
 
+def test_the_tail_of_an_extension_may_be_in_blob_facts():
+    whole = b"head" + b"x" * 10 + b"y" * 5
+    digest = digest_of(whole)
+    first = fact(0, e.PLAYHEAD_READ, body=Content.of(b"header"))
+    assert first.body is not None
+    parts = [
+        fact(
+            1 + place,
+            e.PLAYHEAD_BLOB,
+            attributes={a.PLAYHEAD_BLOB_DIGEST: digest.hex(), a.PLAYHEAD_BLOB_OFFSET: offset},
+            body=Content.chunk(piece),
+        )
+        for place, (offset, piece) in enumerate(((4, b"x" * 10), (14, b"y" * 5)))
+    ]
+    extension = Content(digest, len(whole), None, first.body.digest, 4)
+    last = fact(3, e.PLAYHEAD_READ, body=extension)
+    assert MemoryTape([first, *parts, last]).read(extension) == whole
+    assert MemoryTape([first, *parts, last]).read(Content(digest, len(whole))) == whole
+
+
 def test_missing_numbers_are_gaps():
     facts = [fact(i, e.PLAYHEAD_READ) for i in (0, 1, 4, 6)]
     tape = MemoryTape(facts)

@@ -51,7 +51,7 @@ def set_attributes(target: Any, attributes: Mapping[str, Any]) -> None:
     """Append ``attributes`` to ``target``, a repeated field of `KeyValue`."""
     for key, value in attributes.items():
         pair = target.add()
-        pair.key = key
+        pair.key = key if type(key) is str else str(key)
         if value is None:
             pair.value.SetInParent()
         else:
