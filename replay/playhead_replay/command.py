@@ -1,0 +1,112 @@
+"""The command that was recorded, as the first fact of its tape tells it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import ScriptChanged, TapeMissing
+from playhead_semconv.facts import Fact, digest_of
+from playhead_semconv.seams import Tape
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """How the recorded process was started."""
+
+    script: str
+    """Path of the script, or ``-m MODULE``."""
+    arguments: tuple[str, ...]
+    cwd: str
+    interpreter: str
+    """Path of the Python that ran it."""
+    python_version: str = ""
+    hash_seed: str = ""
+    """PYTHONHASHSEED, or ``random``."""
+    script_digest: str = ""
+    """BLAKE3 of the script, hex; empty where the recorder could not tell."""
+    level: str = "causal"
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+    """Variables that the recorder kept."""
+
+    @classmethod
+    def of_tape(cls, tape: Tape) -> Command:
+        """`TapeMissing` when the tape does not say how its process was started."""
+        for fact in tape.facts():
+            if fact.name == e.PLAYHEAD_PROCESS_START:
+                return cls.of_fact(fact)
+            break
+        raise TapeMissing(
+            "the run has no tape: nothing says how its process was started",
+            cause="its spans came from a program that playhead did not record",
+            hint="playhead record SCRIPT",
+        )
+
+    @classmethod
+    def of_fact(cls, fact: Fact) -> Command:
+        """From a process-start fact."""
+        return cls.of_attributes(fact.attributes)
+
+    @classmethod
+    def of_attributes(cls, at: Mapping[str, Any]) -> Command:
+        """From the ``playhead.run.*`` attributes of a process-start fact or of a run root."""
+        argv = [str(word) for word in at.get(a.PLAYHEAD_RUN_ARGV, [])]
+        script = str(at.get(a.PLAYHEAD_RUN_SCRIPT, "") or (argv[0] if argv else ""))
+        return cls(
+            script=script,
+            arguments=tuple(argv[1:]),
+            cwd=str(at.get(a.PLAYHEAD_RUN_CWD, "")),
+            interpreter=str(at.get(a.PLAYHEAD_RUN_INTERPRETER, "")),
+            python_version=str(at.get(a.PLAYHEAD_RUN_PYTHON_VERSION, "")),
+            hash_seed=str(at.get(a.PLAYHEAD_RUN_HASH_SEED, "")),
+            script_digest=str(at.get(a.PLAYHEAD_RUN_SCRIPT_DIGEST, "")),
+            level=str(at.get(a.PLAYHEAD_RUN_LEVEL, "causal")),
+            environment=_environment(at.get(a.PLAYHEAD_RUN_ENVIRONMENT, [])),
+        )
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it was started as ``-m MODULE``."""
+        return self.script.startswith("-m ")
+
+    def words(self) -> list[str]:
+        """The command line behind the interpreter."""
+        start = ["-m", self.script[3:].strip()] if self.is_module else [self.script]
+        return [*start, *self.arguments]
+
+    def __str__(self) -> str:
+        return shlex.join(self.words())
+
+    def script_path(self, cwd: Path) -> Path | None:
+        """Where the script lies when the command is started in ``cwd``; None for a module."""
+        return None if self.is_module or not self.script else cwd / self.script
+
+    def require_unchanged(self, cwd: Path) -> None:
+        """`ScriptChanged` when the script in ``cwd`` is gone or is not the one that was recorded."""
+        path = self.script_path(cwd)
+        if path is None:
+            return
+        if not path.is_file():
+            raise ScriptChanged(
+                f"{self.script} is not in {cwd}",
+                hint="say where the program lies: playhead replay RUN --cwd FOLDER",
+            )
+        if self.script_digest and digest_of(path.read_bytes()).hex() != self.script_digest:
+            raise ScriptChanged(
+                f"{path.name} differs from the tape's digest",
+                cause=f"tape: {self.script_digest[:16]}, now: {digest_of(path.read_bytes()).hex()[:16]}",
+                hint="replay it all the same and see where it diverges: playhead replay RUN --force",
+            )
+
+
+def _environment(pairs: list[Any]) -> dict[str, str]:
+    kept: dict[str, str] = {}
+    for pair in pairs:
+        name, _, value = str(pair).partition("=")
+        kept[name] = value
+    return kept

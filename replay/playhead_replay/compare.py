@@ -1,0 +1,285 @@
+"""Compare a tape with the tape of its replay: the fidelity report."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from playhead_replay.difference import (
+    Difference,
+    body_difference,
+    first_difference,
+    text_difference,
+)
+from playhead_replay.exchanges import RecordedExchange, exchanges_of
+from playhead_replay.matching import Match, Matching, match
+from playhead_replay.outputs import Effect, Outputs, Stream
+from playhead_replay.report import Divergence, DivergenceKind, OutputCheck, Report
+from playhead_replay.run import Run
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Fidelity
+from playhead_semconv.seams import Tape
+
+AT_THE_END = 1 << 62
+"""Place of a divergence that stands behind everything on the *now* tape."""
+
+
+def compare(tape: Tape, now: Tape, run: Run | None = None) -> Report:
+    """How true ``now`` is to ``tape``.
+
+    ``run`` is the recorded run, for its name and its numbers of steps; by default the run on ``tape``.
+    """
+    return _Comparison(tape, now, run or Run.of_tape(tape)).report()
+
+
+class _Comparison:
+    """The state of one comparison."""
+
+    def __init__(self, tape: Tape, now: Tape, run: Run) -> None:
+        self._tape, self._now, self._run = tape, now, run
+        self._matching: Matching = match(exchanges_of(tape), exchanges_of(now))
+        self._outputs, self._outputs_now = Outputs.of_tape(tape), Outputs.of_tape(now)
+        self._steps = run.step_numbers()
+        self._asked = [found.now.exchange.first_seq for found in self._matching.matches]
+
+    def report(self) -> Report:
+        requests = list(self._requests())
+        responses = list(self._responses())
+        effects = list(self._effects())
+        streams = [
+            *self._stream("stdout", self._outputs.stdout, self._outputs_now.stdout),
+            *self._stream("stderr", self._outputs.stderr, self._outputs_now.stderr),
+        ]
+        exits = list(self._exit())
+        found = [*requests, *responses, *effects, *streams, *exits]
+        found.sort(key=lambda one: one.seq)
+        return Report(
+            run=self._run.name,
+            level=self._run.command.level,
+            boundaries=self._counts(),
+            outputs=[
+                self._stream_check("stdout", self._outputs.stdout, self._outputs_now.stdout),
+                self._stream_check("stderr", self._outputs.stderr, self._outputs_now.stderr),
+                OutputCheck("exit", not exits, _ending(self._outputs), _ending(self._outputs_now)),
+                OutputCheck(
+                    "requests",
+                    not requests,
+                    str(len(self._matching.unused) + self._played()),
+                    str(len(self._matching.matches)),
+                ),
+                OutputCheck("responses", not responses, *self._response_bytes()),
+                OutputCheck(
+                    "effects",
+                    not effects,
+                    str(len(self._outputs.effects)),
+                    str(len(self._outputs_now.effects)),
+                ),
+            ],
+            divergences=found,
+            unused=[self._named(one) for one in self._matching.unused],
+            redacted=sum(
+                int(fact.attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0)) for fact in self._tape.facts()
+            ),
+            notes=[] if self._outputs.exit is not None else ["the tape ends where the run was killed"],
+        )
+
+    def _counts(self) -> dict[str, dict[Fidelity, int]]:
+        counts: dict[str, dict[Fidelity, int]] = {}
+
+        def add(kind: str, fidelity: Fidelity) -> None:
+            of_kind = counts.setdefault(kind, {})
+            of_kind[fidelity] = of_kind.get(fidelity, 0) + 1
+
+        for found in self._matching.matches:
+            add(found.now.exchange.id.kind, found.fidelity)
+        for recorded in self._matching.unused:
+            add(recorded.exchange.id.kind, Fidelity.UNUSED)
+        for kind, _, _ in self._refused():
+            add(kind, Fidelity.BLOCKED)
+        return counts
+
+    def _played(self) -> int:
+        return sum(1 for found in self._matching.matches if found.recorded is not None)
+
+    def _step_of(self, recorded: RecordedExchange | None) -> int | None:
+        if recorded is None:
+            return None
+        return self._steps.get((recorded.instance, str(recorded.exchange.id)))
+
+    def _step_before(self, seq: int) -> int | None:
+        """The last step that had been asked for when the fact ``seq`` of *now* was written."""
+        for found in reversed(self._matching.matches[: bisect_right(self._asked, seq)]):
+            step = self._step_of(found.recorded or found.nearest)
+            if step is not None:
+                return step
+        return None
+
+    def _named(self, one: RecordedExchange) -> str:
+        return f"{one.name} {one.key}"
+
+    def _refused(self) -> Iterator[tuple[str, str, int]]:
+        """What was blocked and is no exchange: boundary, what, number on *now*."""
+        for fact in self._now.facts():
+            at = fact.attributes
+            if fact.name == e.PLAYHEAD_EFFECT and at.get(a.PLAYHEAD_FIDELITY) == Fidelity.BLOCKED:
+                yield (
+                    str(at.get(a.PLAYHEAD_EFFECT_KIND, "effect")),
+                    str(at.get(a.PLAYHEAD_EFFECT_TARGET, "")),
+                    fact.seq,
+                )
+
+    def _requests(self) -> Iterator[Divergence]:
+        for found in self._matching.matches:
+            if found.fidelity is not Fidelity.EXACT:
+                yield self._request(found)
+        for kind, target, seq in self._refused():
+            yield Divergence(
+                "blocked",
+                f"blocked {kind} {target}",
+                self._step_before(seq),
+                after=True,
+                detail="nothing on the tape answers it",
+                seq=seq,
+            )
+        for recorded in self._matching.unused:
+            yield Divergence(
+                "unused",
+                f"{self._named(recorded)} was not asked for",
+                self._step_of(recorded),
+                seq=AT_THE_END,
+            )
+
+    def _request(self, found: Match) -> Divergence:
+        now, kind = found.now, _KINDS[found.fidelity]
+        near = found.recorded or found.nearest
+        detail = ""
+        if found.fidelity is Fidelity.MOVED and found.recorded is not None:
+            detail = f"answered by {found.recorded.name}, asked in another place or order"
+        elif found.exhausted and found.nearest is not None:
+            detail = f"{found.nearest.name} matches; every recording of it is used"
+        elif found.fidelity is Fidelity.BLOCKED and now.end is not None and now.end.error is not None:
+            detail = "" if found.nearest is not None else now.end.error.message.splitlines()[0]
+        nearest = found.nearest.name if found.nearest is not None and found.difference else ""
+        step = self._step_of(near)
+        same_place = near is not None and near.exchange.id == now.exchange.id
+        if found.fidelity is Fidelity.BLOCKED and not same_place:
+            step = self._step_before(now.exchange.first_seq - 1)
+        return Divergence(
+            kind,
+            f"{found.fidelity} {self._named(now)}",
+            step,
+            after=found.fidelity is Fidelity.BLOCKED and not same_place,
+            difference=found.difference,
+            nearest=nearest,
+            detail=detail,
+            seq=now.exchange.first_seq,
+        )
+
+    def _responses(self) -> Iterator[Divergence]:
+        """Answers that did not reach the program as they were recorded."""
+        for found in self._matching.matches:
+            recorded = found.recorded
+            if recorded is None:
+                continue
+            difference = _answer_difference(recorded, found.now)
+            if difference is not None:
+                yield Divergence(
+                    "response",
+                    f"response of {self._named(found.now)}",
+                    self._step_of(recorded),
+                    difference=difference,
+                    seq=found.now.exchange.last_seq,
+                )
+
+    def _response_bytes(self) -> tuple[str, str]:
+        played = [(one.recorded, one.now) for one in self._matching.matches if one.recorded is not None]
+        sides: list[str] = []
+        for exchanges in ([one for one, _ in played], [one for _, one in played]):
+            sizes = [size for one in exchanges for size in one.chunk_sizes]
+            sides.append(f"{sum(sizes)} bytes in {len(sizes)} chunks")
+        return sides[0], sides[1]
+
+    def _stream(self, name: DivergenceKind, tape: Stream, now: Stream) -> Iterator[Divergence]:
+        difference = text_difference(tape.data, now.data)
+        if difference is None:
+            return
+        offset = first_difference(tape.data, now.data)
+        seq = now.seq_at(offset) if offset is not None else None
+        place = AT_THE_END if seq is None else seq
+        yield Divergence(
+            name, name, self._step_before(place), after=True, difference=difference, seq=place
+        )
+
+    def _stream_check(self, name: str, tape: Stream, now: Stream) -> OutputCheck:
+        sizes = f"{len(tape.data)} bytes", f"{len(now.data)} bytes"
+        return OutputCheck(name, tape.data == now.data, *sizes)
+
+    def _exit(self) -> Iterator[Divergence]:
+        tape, now = _ending(self._outputs), _ending(self._outputs_now)
+        if tape != now:
+            yield Divergence(
+                "exit",
+                "exit",
+                self._step_before(AT_THE_END),
+                after=True,
+                difference=Difference("exit", tape, now),
+                seq=AT_THE_END + 1,
+            )
+
+    def _effects(self) -> Iterator[Divergence]:
+        tape = [effect for effect in self._outputs.effects]
+        blocked = {seq for _, _, seq in self._refused()}
+        now = [effect for effect in self._outputs_now.effects if effect.seq not in blocked]
+        for index in range(max(len(tape), len(now))):
+            one = tape[index] if index < len(tape) else None
+            other = now[index] if index < len(now) else None
+            difference = _effect_difference(one, other)
+            if difference is None:
+                continue
+            seq = AT_THE_END if other is None else other.seq
+            what = f"effect {one or other}"
+            step = self._step_before(seq)
+            yield Divergence("effect", what, step, after=True, difference=difference, seq=seq)
+            return
+
+
+_KINDS: dict[Fidelity, DivergenceKind] = {
+    Fidelity.MOVED: "moved",
+    Fidelity.CHANGED: "request",
+    Fidelity.BLOCKED: "blocked",
+    Fidelity.LIVE: "live",
+}
+
+
+def _answer_difference(tape: RecordedExchange, now: RecordedExchange) -> Difference | None:
+    if tape.status_code != now.status_code:
+        return Difference("status", str(tape.status_code), str(now.status_code))
+    if tape.chunk_sizes != now.chunk_sizes:
+        sizes = [" ".join(map(str, one.chunk_sizes)) or "(none)" for one in (tape, now)]
+        return Difference("chunk sizes", *sizes)
+    if tape.response != now.response:
+        return body_difference(tape.response, now.response)
+    if _how(tape) != _how(now):
+        return Difference("end", _how(tape), _how(now))
+    return None
+
+
+def _how(one: RecordedExchange) -> str:
+    if one.end is None:
+        return "unanswered"
+    if one.end.error is not None:
+        return f"{one.end.how}: {one.end.error.qualname}: {one.end.error.message}"
+    return one.end.how
+
+
+def _effect_difference(tape: Effect | None, now: Effect | None) -> Difference | None:
+    if tape is None or now is None:
+        return Difference("effect", str(tape or "(absent)"), str(now or "(absent)"))
+    if (tape.kind, tape.target) != (now.kind, now.target):
+        return Difference("effect", str(tape), str(now))
+    return body_difference(tape.body, now.body)
+
+
+def _ending(outputs: Outputs) -> str:
+    return "killed" if outputs.exit is None else str(outputs.exit)

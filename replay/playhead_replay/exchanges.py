@@ -1,0 +1,143 @@
+"""Recorded exchanges with their bytes, read from the tape when asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import TapeError
+from playhead_semconv.facts import Content, End, Exchange, Part
+from playhead_semconv.seams import Tape
+from playhead_semconv.tapes import fold_exchanges
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a response as the program got it."""
+
+    time_ns: int
+    data: bytes
+    """As on the wire: still content-encoded."""
+    batch: int | None
+    """The delivery it belonged to."""
+
+
+@dataclass(slots=True, eq=False)
+class RecordedExchange:
+    """One attempt at a boundary: verbatim request and response."""
+
+    exchange: Exchange
+    tape: Tape
+    lane_name: str
+    origin: RecordedExchange | None = None
+    """At replay: the recording that answered it, which holds the bytes that this one refers to."""
+
+    @property
+    def name(self) -> str:
+        """Lane and ordinal, e.g. ``main#4``; boundaries other than HTTP say their kind."""
+        kind = "" if self.exchange.id.kind == "http" else f"{self.exchange.id.kind}:"
+        return f"{self.lane_name}#{kind}{self.exchange.id.ordinal}"
+
+    @property
+    def key(self) -> str:
+        """What was asked: method and URL for HTTP."""
+        return self.exchange.ask.key
+
+    @property
+    def span_id(self) -> str:
+        """The span of this attempt, 16 hex digits; empty where none was recorded."""
+        return self.exchange.span_id.hex()
+
+    @property
+    def instance(self) -> str:
+        """The process instance, hex."""
+        return self.tape.instance.hex()
+
+    @property
+    def end(self) -> End | None:
+        """How it ended; None: it was not answered when the tape ends."""
+        return self.exchange.end
+
+    @property
+    def request(self) -> bytes:
+        """The request body. `TapeError` where the tape does not hold it."""
+        return self._read(self.exchange.ask.body, None)
+
+    @property
+    def request_headers(self) -> list[tuple[str, str]]:
+        """In their order; credentials replaced."""
+        return _pairs(self.exchange.ask.details.get(a.PLAYHEAD_HTTP_HEADERS))
+
+    @property
+    def response_headers(self) -> list[tuple[str, str]]:
+        """In their order; empty when no response came."""
+        return _pairs(self.exchange.head.get(a.PLAYHEAD_HTTP_HEADERS))
+
+    @property
+    def status_code(self) -> int | None:
+        """HTTP status; None when no response came."""
+        status = self.exchange.head.get(a.HTTP_RESPONSE_STATUS_CODE)
+        return None if status is None else int(status)
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """The response body as it was delivered."""
+        return [
+            Chunk(
+                part.time_ns,
+                self._read(part.data, index),
+                None if part.delivery is None else part.delivery.batch,
+            )
+            for index, part in enumerate(self.exchange.parts)
+        ]
+
+    @property
+    def response(self) -> bytes:
+        """The response body as on the wire, up to the byte it reached."""
+        return b"".join(chunk.data for chunk in self.chunks)
+
+    @property
+    def chunk_sizes(self) -> list[int]:
+        """Sizes of the chunks in bytes; needs no reading."""
+        return [part.data.size for part in self.exchange.parts]
+
+    def _read(self, content: Content, part: int | None) -> bytes:
+        try:
+            if content.size and not content.digest and content.inline is None:
+                raise TapeError("a chunk without bytes is not on the tape")
+            return self.tape.read(content)
+        except TapeError:
+            if self.origin is None:
+                raise
+        recorded = self.origin.exchange
+        if part is None:
+            return self.origin.tape.read(recorded.ask.body)
+        answered: Part = recorded.parts[part]
+        return self.origin.tape.read(answered.data)
+
+
+def lane_names(tape: Tape) -> dict[int, str]:
+    """Names of the lanes that a tape declares."""
+    return {
+        fact.lane: str(fact.attributes[a.PLAYHEAD_LANE_NAME])
+        for fact in tape.facts()
+        if fact.name == e.PLAYHEAD_LANE and a.PLAYHEAD_LANE_NAME in fact.attributes
+    }
+
+
+def exchanges_of(tape: Tape) -> list[RecordedExchange]:
+    """The exchanges of a tape, in order of their requests."""
+    names = lane_names(tape)
+    return [
+        RecordedExchange(exchange, tape, names.get(exchange.id.lane, f"{exchange.id.lane:016x}"))
+        for exchange in fold_exchanges(tape.facts()).values()
+    ]
+
+
+def _pairs(flat: object) -> list[tuple[str, str]]:
+    if not isinstance(flat, list):
+        return []
+    words = [str(word) for word in cast("list[object]", flat)]
+    return list(zip(words[::2], words[1::2], strict=False))

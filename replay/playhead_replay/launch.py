@@ -1,0 +1,199 @@
+"""Start the recorded command again, with every boundary answered from its tape."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from playhead_replay.command import Command
+from playhead_replay.compare import compare
+from playhead_replay.isolation import no_network
+from playhead_replay.report import Report
+from playhead_replay.run import Run, gaps_of
+from playhead_replay.tapefile import read_tape_file, read_unfinished, write_tape_file
+from playhead_semconv.errors import ReplayFailed, TapeGap, UsageError
+from playhead_semconv.seams import Tape
+from playhead_semconv.tapes import MemoryTape
+
+STAND_IN = "playhead-replay"
+"""Value of a credential that the program needs to start and the tape does not hold."""
+
+CREDENTIALS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
+"""Set to the stand-in where the tape does not say which variables the program had."""
+
+DROPPED = ("TRACEPARENT", "TRACESTATE", "OTEL_", "PLAYHEAD_")
+"""Variables, by how they begin, that are the launcher's own and not the program's."""
+
+SAID_BYTES = 2000
+"""How much of the child's stderr goes into an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A replay that has ended."""
+
+    report: Report
+    now: MemoryTape
+    """The tape of the replay."""
+    returncode: int
+    """Exit status of the child, negative for a signal."""
+    stdout: bytes
+    stderr: bytes
+
+
+def replay(
+    run: Run,
+    *,
+    python: str = "",
+    cwd: str = "",
+    environ: Mapping[str, str] | None = None,
+    force: bool = False,
+    keep: Path | None = None,
+) -> Replay:
+    """Execute the recorded command of ``run`` again, from its tape alone, and compare.
+
+    ``python``: the agent's interpreter, by default the recorded one. ``cwd``: where the program lies,
+    by default the recorded folder. ``force``: replay a changed script too. ``keep``: where the tape of
+    the replay is written. ``environ``: what the child inherits, by default this process's environment.
+
+    `TapeMissing`, `TapeGap`, `ScriptChanged` before anything is started; `ReplayFailed` when the
+    program could not be started or left no tape.
+    """
+    command = run.command
+    require_whole(run)
+    folder = _folder(command, cwd)
+    if not force:
+        command.require_unchanged(folder)
+    interpreter = interpreter_for(command, python)
+    with tempfile.TemporaryDirectory(prefix="playhead-replay-") as scratch:
+        recorded, now = Path(scratch, "recorded.tape"), keep or Path(scratch, "now.tape")
+        write_tape_file(recorded, run.tape)
+        isolation = no_network()
+        words = [*isolation, interpreter, "-m", "playhead_instrumentation", "replay"]
+        words += ["--tape", str(recorded), "--now", str(now.absolute())]
+        if run.trace_id:
+            words += ["--origin", _run_id(run)]
+        done = _execute(
+            [*words, "--", *command.words()],
+            folder,
+            child_environment(command, os.environ if environ is None else environ),
+            Path(scratch),
+        )
+        report_of = _result(run, read_tape_file(recorded).tape, now, done)
+    report_of.report.network = "kernel" if isolation else "process"
+    return report_of
+
+
+def require_whole(run: Run) -> None:
+    """`TapeGap` when facts are missing from the tape that would be played."""
+    gaps = gaps_of(run.tape)
+    if gaps:
+        raise TapeGap(
+            f"{run.name} cannot be replayed: {gaps[0]}",
+            cause="the agent died before they were delivered, or they were lost",
+            hint="look for undelivered facts: playhead spool push",
+        )
+
+
+def interpreter_for(command: Command, python: str = "") -> str:
+    """The Python that runs the program: ``python``, else the recorded one, else this one."""
+    if python:
+        found = shutil.which(python)
+        if found is None:
+            raise UsageError(f"no interpreter {python}", hint="playhead replay RUN --python PATH")
+        return found
+    recorded = shutil.which(command.interpreter) if command.interpreter else None
+    return recorded or sys.executable
+
+
+def child_environment(command: Command, environ: Mapping[str, str]) -> dict[str, str]:
+    """What the replayed program finds in its environment.
+
+    What it had when it was recorded, as far as the tape tells, over ``environ``; a credential is
+    replaced by a stand-in, so that clients can be made and nothing real is at hand.
+    """
+    child = {name: value for name, value in environ.items() if not name.startswith(DROPPED)}
+    child["PYTHONHASHSEED"] = command.hash_seed if command.hash_seed.isdigit() else "0"
+    if command.environment:
+        child.update(command.environment)
+        wanted = [name for name, value in command.environment.items() if not value]
+    else:
+        wanted = list(CREDENTIALS)
+    child.update(dict.fromkeys(wanted, STAND_IN))
+    return child
+
+
+def _folder(command: Command, cwd: str) -> Path:
+    folder = Path(cwd or command.cwd or ".")
+    if not folder.is_dir():
+        raise UsageError(
+            f"the folder of the run is not there: {folder}",
+            hint="say where the program lies: playhead replay RUN --cwd FOLDER",
+        )
+    return folder
+
+
+def _run_id(run: Run) -> str:
+    root = run.roots[0].span_id if run.roots else "0" * 16
+    return f"{run.trace_id}-{root}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+
+def _execute(words: list[str], cwd: Path, environ: dict[str, str], scratch: Path) -> _Done:
+    """Run the child to its end. Its streams go to files, so that none of them can make it wait."""
+    with (
+        open(scratch / "stdout", "w+b") as stdout,
+        open(scratch / "stderr", "w+b") as stderr,
+    ):
+        try:
+            child = subprocess.Popen(
+                words, cwd=cwd, env=environ, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
+            )
+        except OSError as problem:
+            raise ReplayFailed(
+                f"{words[0]} cannot be started",
+                cause=str(problem),
+                hint="playhead replay RUN --python PATH",
+            ) from problem
+        try:
+            returncode = child.wait()
+        except BaseException:
+            child.kill()
+            child.wait()
+            raise
+        stdout.seek(0)
+        stderr.seek(0)
+        return _Done(returncode, stdout.read(), stderr.read())
+
+
+def _result(run: Run, tape: Tape, now: Path, done: _Done) -> Replay:
+    said = done.stderr[-SAID_BYTES:].decode(errors="replace").strip()
+    if not now.exists():
+        raise ReplayFailed(
+            f"{run.name} could not be started again (exit {done.returncode})",
+            cause=said.splitlines()[-1] if said else "it left no tape and said nothing",
+            hint="is playhead-instrumentation installed there? playhead replay RUN --python PATH",
+        )
+    played = read_unfinished(now)
+    if len(played.tape) == 0:
+        raise ReplayFailed(
+            f"{run.name} ended before its first fact (exit {done.returncode})",
+            cause=said.splitlines()[-1] if said else played.damage,
+            hint="playhead doctor SCRIPT",
+        )
+    report = compare(tape, played.tape, run)
+    if played.damage:
+        report.notes.append(played.damage)
+    return Replay(report, played.tape, done.returncode, done.stdout, done.stderr)

@@ -1,0 +1,138 @@
+"""How each exchange of a replay stands to the tape that was played."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from playhead_replay.difference import Difference, body_difference
+from playhead_replay.exchanges import RecordedExchange
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import Fidelity
+
+
+@dataclass(slots=True)
+class Match:
+    """One exchange of the *now* tape and the recording that answered it, or nearly would have."""
+
+    now: RecordedExchange
+    fidelity: Fidelity
+    recorded: RecordedExchange | None
+    """The recording that answered it; None when it was blocked or went live."""
+    nearest: RecordedExchange | None = None
+    """For a blocked one: the recording that is most like it."""
+    difference: Difference | None = None
+    """Between the request and its recording, or the nearest one."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether it was blocked although a recording matches: every such recording is used."""
+        return self.fidelity is Fidelity.BLOCKED and self.nearest is not None and not self.difference
+
+
+@dataclass(slots=True)
+class Matching:
+    """All exchanges of a replay against the tape."""
+
+    matches: list[Match]
+    """In order of the requests now."""
+    unused: list[RecordedExchange]
+    """Recordings that answered nothing."""
+
+
+def match(tape: Iterable[RecordedExchange], now: Iterable[RecordedExchange]) -> Matching:
+    """Find for every exchange of ``now`` the recording that answered it.
+
+    The player states it on the request fact; what it states is checked against the bytes. Without a
+    statement (two recordings are compared) the same id and request are ``exact``, the same request
+    elsewhere is ``moved``, another request under the same id is ``changed``.
+    """
+    recordings = list(tape)
+    shelf = _Shelf(recordings)
+    matches = [shelf.judge(exchange) for exchange in now]
+    for found in matches:
+        if found.fidelity is Fidelity.BLOCKED:
+            found.nearest = shelf.nearest(found.now)
+            if found.nearest is not None:
+                found.difference = request_difference(found.nearest, found.now)
+    return Matching(matches, [one for one in recordings if id(one) not in shelf.used])
+
+
+def request_difference(tape: RecordedExchange, now: RecordedExchange) -> Difference | None:
+    """How two requests differ in what counts for matching: key, then body."""
+    if tape.key != now.key:
+        return Difference("request line", tape.key, now.key)
+    if tape.exchange.ask.body.digest and tape.exchange.ask.body.digest == now.exchange.ask.body.digest:
+        return None
+    return body_difference(tape.request, now.request)
+
+
+class _Shelf:
+    """The recordings, found by number, id and key."""
+
+    def __init__(self, recordings: list[RecordedExchange]) -> None:
+        self._recordings = recordings
+        self._by_seq = {(one.instance, one.exchange.first_seq): one for one in recordings}
+        self._by_id = {one.exchange.id: one for one in recordings}
+        self._by_key: dict[str, list[RecordedExchange]] = {}
+        for one in recordings:
+            self._by_key.setdefault(one.key, []).append(one)
+        self.used: set[int] = set()
+
+    def judge(self, now: RecordedExchange) -> Match:
+        stated = _stated(now)
+        if stated is Fidelity.BLOCKED or stated is Fidelity.LIVE:
+            return Match(now, stated, None)
+        recorded = self._by_seq.get(_origin(now))
+        if recorded is None and stated is None:
+            recorded = self._unstated(now)
+        if recorded is None:
+            return Match(now, Fidelity.BLOCKED, None)
+        self.used.add(id(recorded))
+        now.origin = recorded
+        difference = request_difference(recorded, now)
+        if difference is not None:
+            return Match(now, Fidelity.CHANGED, recorded, difference=difference)
+        if stated is Fidelity.MOVED or recorded.exchange.id != now.exchange.id:
+            return Match(now, Fidelity.MOVED, recorded)
+        return Match(now, Fidelity.EXACT, recorded)
+
+    def _unstated(self, now: RecordedExchange) -> RecordedExchange | None:
+        same_id = self._by_id.get(now.exchange.id)
+        free = [one for one in self._by_key.get(now.key, []) if id(one) not in self.used]
+        if same_id is not None and same_id in free:
+            free.insert(0, same_id)
+        for one in free:
+            if request_difference(one, now) is None:
+                return one
+        return same_id if same_id is not None and id(same_id) not in self.used else None
+
+    def nearest(self, now: RecordedExchange) -> RecordedExchange | None:
+        """Most like ``now``: the same key counts most, then the place, then being unused."""
+        return max(
+            (one for one in self._recordings if one.exchange.id.kind == now.exchange.id.kind),
+            key=lambda one: (
+                one.key == now.key,
+                one.exchange.id == now.exchange.id,
+                one.exchange.id.lane == now.exchange.id.lane,
+                id(one) not in self.used,
+                -abs(one.exchange.id.ordinal - now.exchange.id.ordinal),
+            ),
+            default=None,
+        )
+
+
+def _stated(now: RecordedExchange) -> Fidelity | None:
+    exchange = now.exchange
+    stated = exchange.ask.details.get(a.PLAYHEAD_FIDELITY, exchange.head.get(a.PLAYHEAD_FIDELITY))
+    return exchange.fidelity if stated is None else Fidelity(stated)
+
+
+def _origin(now: RecordedExchange) -> tuple[str, int]:
+    if now.exchange.origin is not None:
+        instance, seq = now.exchange.origin
+        return instance.hex(), seq
+    for at in (now.exchange.ask.details, now.exchange.head):
+        if a.PLAYHEAD_ORIGIN_SEQ in at:
+            return str(at.get(a.PLAYHEAD_ORIGIN_INSTANCE, "")), int(at[a.PLAYHEAD_ORIGIN_SEQ])
+    return "", -1

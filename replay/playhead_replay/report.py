@@ -1,0 +1,214 @@
+"""The fidelity report: how true a replay was, and where it parted from the tape first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from playhead_replay.difference import Difference
+from playhead_semconv.facts import Fidelity
+
+SCHEMA_VERSION = 1
+
+Verdict: TypeAlias = Literal["identical", "diverged", "blocked"]
+EXIT_CODES: dict[Verdict, int] = {"identical": 0, "diverged": 1, "blocked": 3}
+
+DivergenceKind: TypeAlias = Literal[
+    "request", "blocked", "moved", "live", "response", "stdout", "stderr", "exit", "effect", "unused"
+]
+
+SHOWN = (Fidelity.MOVED, Fidelity.CHANGED, Fidelity.BLOCKED)
+"""Always counted in the text; ``live`` only where there is any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Divergence:
+    """One place where the replay and the tape do not agree."""
+
+    kind: DivergenceKind
+    what: str
+    """The exchange and its key, or the output, in a few words."""
+    step: int | None
+    """Step of the recorded run; for an output the last step before it."""
+    after: bool = False
+    """Whether it happened after that step rather than in it."""
+    difference: Difference | None = None
+    nearest: str = ""
+    """For a blocked request: name of the recording most like it."""
+    detail: str = ""
+    seq: int = 0
+    """Where it stands on the *now* tape; orders divergences."""
+
+    @property
+    def place(self) -> str:
+        """``step 3``, ``after step 3``, ``before step 1``."""
+        if self.step is None:
+            return "before step 1" if self.after else "outside any step"
+        return f"after step {self.step}" if self.after else f"step {self.step}"
+
+    def lines(self) -> Iterator[str]:
+        """In text: what and where, then both sides."""
+        difference = self.difference
+        at = f"  {difference.path}" if difference is not None and not self.nearest else ""
+        yield f"{self.place}: {self.what}{at}"
+        if self.detail:
+            yield f"  {self.detail}"
+        if difference is not None:
+            if self.nearest:
+                yield f"  nearest {self.nearest} differs at {difference.path}"
+            yield f"  - tape: {difference.tape}"
+            yield f"  + now:  {difference.now}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object of plain values."""
+        difference = self.difference
+        return {
+            "kind": self.kind,
+            "what": self.what,
+            "step": self.step,
+            "after_step": self.after,
+            "path": None if difference is None else difference.path,
+            "tape": None if difference is None else difference.tape,
+            "now": None if difference is None else difference.now,
+            "nearest": self.nearest or None,
+            "detail": self.detail or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCheck:
+    """One output, compared."""
+
+    name: str
+    """stdout, stderr, exit, requests, responses, effects."""
+    same: bool
+    tape: str
+    """Its size or value on the tape."""
+    now: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.tape} identical" if self.same else f"{self.name} differs"
+
+
+@dataclass(slots=True)
+class Report:
+    """The comparison of a tape with the tape of its replay."""
+
+    run: str
+    level: str
+    """causal or strict."""
+    boundaries: dict[str, dict[Fidelity, int]]
+    """Counts by kind of boundary. ``unused`` counts recordings, the others what was asked now."""
+    outputs: list[OutputCheck]
+    divergences: list[Divergence]
+    """In the order in which they happened."""
+    unused: list[str] = field(default_factory=list[str])
+    """Names of the recordings that answered nothing."""
+    redacted: int = 0
+    """Values that were scrubbed before they reached the tape."""
+    network: str = ""
+    """How the network was refused: ``kernel`` or ``process``; empty when nothing was launched."""
+    notes: list[str] = field(default_factory=list[str])
+
+    def count(self, fidelity: Fidelity) -> int:
+        """How many exchanges have this fidelity, over all boundaries."""
+        return sum(counts.get(fidelity, 0) for counts in self.boundaries.values())
+
+    @property
+    def asked(self) -> int:
+        """How many exchanges the program asked for now."""
+        return sum(self.count(one) for one in Fidelity if one is not Fidelity.UNUSED)
+
+    @property
+    def first_divergence(self) -> Divergence | None:
+        """None when the replay was identical."""
+        return self.divergences[0] if self.divergences else None
+
+    @property
+    def verdict(self) -> Verdict:
+        """``blocked`` beats ``diverged``; ``identical`` means that nothing at all differs."""
+        if self.count(Fidelity.BLOCKED):
+            return "blocked"
+        return "diverged" if self.divergences else "identical"
+
+    @property
+    def exit_code(self) -> int:
+        """0 identical, 1 diverged, 3 blocked."""
+        return EXIT_CODES[self.verdict]
+
+    def lines(self) -> Iterator[str]:
+        """The report in text."""
+        yield self._totals()
+        if len(self.boundaries) > 1:
+            for kind, counts in sorted(self.boundaries.items()):
+                parts = [f"{one} {counts[one]}" for one in Fidelity if counts.get(one)]
+                yield f"  {kind}: {', '.join(parts)}"
+        yield "outputs: " + ", ".join(str(check) for check in self.outputs)
+        yield from (f"note: {note}" for note in self._notes())
+        first = self.first_divergence
+        if first is not None:
+            opening, *sides = first.lines()
+            yield f"first divergence, {opening}"
+            yield from sides
+            more = len(self.divergences) - 1
+            if more:
+                yield f"{more} more: --json lists all"
+        yield self._conclusion()
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object of plain values."""
+        first = self.first_divergence
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "run": self.run,
+            "verdict": self.verdict,
+            "exit_code": self.exit_code,
+            "level": self.level,
+            "asked": self.asked,
+            "fidelity": {str(one): self.count(one) for one in Fidelity},
+            "boundaries": {
+                kind: {str(one): counts.get(one, 0) for one in Fidelity}
+                for kind, counts in sorted(self.boundaries.items())
+            },
+            "outputs": {
+                check.name: {"identical": check.same, "tape": check.tape, "now": check.now}
+                for check in self.outputs
+            },
+            "first_divergence": None if first is None else first.to_json(),
+            "divergences": [one.to_json() for one in self.divergences],
+            "unused": self.unused,
+            "redacted": self.redacted,
+            "network": self.network or None,
+            "notes": self.notes,
+        }
+
+    def _totals(self) -> str:
+        counts = [f"exact {self.count(Fidelity.EXACT)}/{self.asked}"]
+        counts += [f"{one} {self.count(one)}" for one in SHOWN]
+        if self.count(Fidelity.LIVE):
+            counts.append(f"live {self.count(Fidelity.LIVE)}")
+        counts.append(f"unused {self.count(Fidelity.UNUSED)}")
+        return "  ".join(counts)
+
+    def _notes(self) -> Iterator[str]:
+        if self.network:
+            yield f"network refused by the {self.network}; {self.level} order"
+        if self.redacted:
+            yield f"{self.redacted} value{'s' if self.redacted > 1 else ''} redacted on the tape"
+        yield from self.notes
+
+    def _conclusion(self) -> str:
+        first = self.first_divergence
+        if first is None:
+            return f"identical (exit {self.exit_code})"
+        blocked = next((one for one in self.divergences if one.kind == "blocked"), None)
+        if blocked is None:
+            return f"diverged {_at(first)} (exit {self.exit_code})"
+        if blocked is first:
+            return f"diverged and blocked {_at(first)} (exit {self.exit_code})"
+        return f"diverged {_at(first)}, blocked {_at(blocked)} (exit {self.exit_code})"
+
+
+def _at(found: Divergence) -> str:
+    return f"at {found.place}" if found.place.startswith("step") else found.place

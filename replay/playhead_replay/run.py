@@ -1,0 +1,296 @@
+"""A run, put together again from its stored spans and its tape.
+
+>>> from playhead_replay import Run, read_tape_file
+>>> recorded = read_tape_file(example_tape)
+>>> run = Run.of_tape(recorded.tape, recorded.spans)
+>>> run.status, [(step.number, step.span.name) for step in run.steps]
+('success', [(1, 'chat gpt-4o')])
+>>> [exchange] = run.exchanges
+>>> exchange.name, exchange.status_code, exchange.request
+('main#0', 200, b'{"model":"gpt-4o"}')
+>>> [len(chunk.data) for chunk in exchange.chunks]
+[5, 7]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from playhead_replay.command import Command
+from playhead_replay.exchanges import RecordedExchange, exchanges_of
+from playhead_replay.outputs import Outputs
+from playhead_replay.spans import Span, grow, spans_of
+from playhead_replay.steps import Step, number_steps
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import TapeMissing
+from playhead_semconv.facts import Fact
+from playhead_semconv.seams import Tape
+
+
+class SummaryLike(Protocol):
+    """What a store says of a run."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def trace_id(self) -> str: ...  # noqa: D102
+    @property
+    def agent(self) -> str: ...  # noqa: D102
+    @property
+    def status(self) -> str: ...  # noqa: D102
+    @property
+    def started_ns(self) -> int: ...  # noqa: D102
+    @property
+    def ended_ns(self) -> int | None: ...  # noqa: D102
+    @property
+    def instances(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def mode(self) -> str: ...  # noqa: D102
+    @property
+    def origin(self) -> str: ...  # noqa: D102
+
+
+class StoredSpanLike(Protocol):
+    """A stored span."""
+
+    @property
+    def otlp(self) -> bytes:
+        """OTLP `ResourceSpans` bytes of this span alone."""
+        ...
+
+
+class StoreLike(Protocol):
+    """The part of a store that a run is read from; the receiver's `Store` is one."""
+
+    def resolve(self, name: str) -> SummaryLike:
+        """A run by name or trace id. `RunUnknown` where there is none."""
+        ...
+
+    def spans(self, trace_id: bytes) -> Iterator[StoredSpanLike]:
+        """Finished spans of a trace."""
+        ...
+
+    def tape(self, instance: bytes) -> Tape:
+        """The tape of a process instance."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Facts that are missing from a tape."""
+
+    instance: str
+    first: int
+    last: int
+    """Number of the last missing fact, included."""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        count = self.last - self.first + 1
+        reason = f" ({self.reason})" if self.reason else ""
+        return f"{count} fact{'s' if count > 1 else ''} missing: {self.first} to {self.last}{reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of a run: the sum over its calls."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+@dataclass(slots=True)
+class Run:
+    """One execution of an agent."""
+
+    name: str
+    """``refund-7``; the trace id where no store gave a name."""
+    trace_id: str
+    agent: str
+    status: str
+    """running, success, failure, partial or interrupted."""
+    mode: str
+    origin: str
+    started_ns: int
+    ended_ns: int | None
+    """Last sign of life where it was interrupted; None while it runs."""
+    roots: list[Span]
+    """The tree of spans, finished and pending."""
+    steps: list[Step]
+    exchanges: list[RecordedExchange]
+    """In order of their requests, process by process."""
+    tapes: list[Tape]
+    """One per process instance, in order of their start."""
+    gaps: list[Gap] = field(default_factory=list[Gap])
+
+    @classmethod
+    def load(cls, store: StoreLike, trace_id: str) -> Run:
+        """The run of a trace id (or of any name that ``store`` resolves). `RunUnknown`."""
+        summary = store.resolve(trace_id)
+        tapes = [store.tape(bytes.fromhex(instance)) for instance in summary.instances]
+        finished = [
+            span
+            for stored in store.spans(bytes.fromhex(summary.trace_id))
+            for span in spans_of(stored.otlp)
+        ]
+        run = cls._of(tapes, finished, summary.trace_id)
+        run.name, run.agent = summary.name, summary.agent
+        run.status, run.mode, run.origin = summary.status, summary.mode, summary.origin
+        run.started_ns, run.ended_ns = summary.started_ns, summary.ended_ns
+        return run
+
+    @classmethod
+    def of_tape(cls, tape: Tape, spans: Iterable[bytes] = (), name: str = "") -> Run:
+        """The run on one tape, with its finished spans where they are known."""
+        finished = [span for otlp in spans for span in spans_of(otlp)]
+        traces = [fact.trace_id for fact in tape.facts() if any(fact.trace_id)]
+        trace_id = traces[0].hex() if traces else finished[0].trace_id if finished else ""
+        run = cls._of([tape], finished, trace_id)
+        run.name = name or trace_id or tape.instance.hex()
+        return run
+
+    @classmethod
+    def _of(cls, tapes: list[Tape], finished: list[Span], trace_id: str) -> Run:
+        roots = grow(
+            (span for span in finished if span.trace_id == trace_id),
+            (fact for tape in tapes for fact in tape.facts() if fact.trace_id.hex() == trace_id),
+        )
+        exchanges = [
+            recorded
+            for tape in tapes
+            for recorded in exchanges_of(tape)
+            if recorded.exchange.trace_id.hex() in (trace_id, "", "0" * 32)
+        ]
+        status, mode, origin, agent = "success", "record", "", ""
+        started_ns, ended_ns = 0, None
+        times = [fact.time_ns for tape in tapes for fact in tape.facts()]
+        times += [time for span in finished for time in (span.started_ns, span.ended_ns or 0)]
+        if times:
+            started_ns, ended_ns = min(times), max(times)
+        if tapes:
+            at = _start_of(tapes[0]).attributes if any(True for _ in tapes[0].facts()) else {}
+            mode = str(at.get(a.PLAYHEAD_RUN_MODE, "record"))
+            origin = str(at.get(a.PLAYHEAD_RUN_ORIGIN, ""))
+            agent = str(at.get(a.PLAYHEAD_RUN_AGENT, ""))
+            ended = Outputs.of_tape(tapes[0]).exit
+            status = "interrupted" if ended is None else "failure" if ended.code else "success"
+        gaps = [gap for tape in tapes for gap in gaps_of(tape)]
+        return cls(
+            trace_id,
+            trace_id,
+            agent,
+            status,
+            mode,
+            origin,
+            started_ns,
+            ended_ns,
+            roots,
+            number_steps(roots),
+            exchanges,
+            tapes,
+            gaps,
+        )
+
+    @property
+    def tape(self) -> Tape:
+        """The tape of the process that the run began in. `TapeMissing` where none was recorded."""
+        for tape in self.tapes:
+            if any(True for _ in tape.facts()):
+                return tape
+        raise TapeMissing(
+            f"{self.name} has no tape: only its spans were recorded",
+            hint="record it with its tape: playhead record SCRIPT",
+        )
+
+    @property
+    def command(self) -> Command:
+        """How it was started. `TapeMissing` where no tape was recorded."""
+        return Command.of_tape(self.tape)
+
+    @property
+    def outputs(self) -> Outputs:
+        """What its first process put out. `TapeMissing` where no tape was recorded."""
+        return Outputs.of_tape(self.tape)
+
+    @property
+    def spans(self) -> list[Span]:
+        """All spans, depth first, in order of start."""
+        return [span for root in self.roots for span in root.walk()]
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all its calls."""
+        totals = [0, 0, 0, 0]
+        for step in self.steps:
+            for index, name in enumerate(
+                (
+                    a.GEN_AI_USAGE_INPUT_TOKENS,
+                    a.GEN_AI_USAGE_OUTPUT_TOKENS,
+                    a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
+                    a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS,
+                )
+            ):
+                totals[index] += int(step.span.attributes.get(name, 0))
+        return Usage(*totals)
+
+    @property
+    def errors(self) -> list[Step]:
+        """Steps that failed."""
+        return [step for step in self.steps if step.span.failed]
+
+    def step(self, number: int) -> Step | None:
+        """The step of that number, from 1."""
+        return self.steps[number - 1] if 0 < number <= len(self.steps) else None
+
+    def step_of(self, span_id: str) -> Step | None:
+        """The step that a span is, or that encloses it."""
+        for step in self.steps:
+            if span_id in self._own_spans(step):
+                return step
+        return None
+
+    def exchanges_of(self, step: Step) -> list[RecordedExchange]:
+        """The attempts of a step, in order of their requests."""
+        own = self._own_spans(step)
+        return [exchange for exchange in self.exchanges if exchange.span_id in own]
+
+    def step_numbers(self) -> dict[tuple[str, str], int]:
+        """Step numbers by process instance and exchange id."""
+        owners = {span_id: step.number for step in self.steps for span_id in self._own_spans(step)}
+        return {
+            (exchange.instance, str(exchange.exchange.id)): owners[exchange.span_id]
+            for exchange in self.exchanges
+            if exchange.span_id in owners
+        }
+
+    @staticmethod
+    def _own_spans(step: Step) -> set[str]:
+        return {step.span.span_id, *(attempt.span_id for attempt in step.attempts)}
+
+
+def _start_of(tape: Tape) -> Fact:
+    return next(tape.facts())
+
+
+def gaps_of(tape: Tape) -> list[Gap]:
+    """What is missing from a tape: holes in the numbers, and a tail that was announced and is absent."""
+    instance = tape.instance.hex()
+    gaps: list[Gap] = []
+    expected, announced = 0, -1
+    reasons: dict[int, str] = {}
+    for fact in tape.facts():
+        if fact.seq > expected:
+            gaps.append(Gap(instance, expected, fact.seq - 1))
+        expected = fact.seq + 1
+        announced = max(announced, int(fact.attributes.get(a.PLAYHEAD_PROCESS_LAST_SEQ, -1)))
+        if fact.name == e.PLAYHEAD_GAP:
+            first = int(fact.attributes[a.PLAYHEAD_GAP_FIRST])
+            reasons[first] = str(fact.attributes.get(a.PLAYHEAD_GAP_REASON, ""))
+    if announced >= expected:
+        gaps.append(Gap(instance, expected, announced))
+    return [Gap(gap.instance, gap.first, gap.last, reasons.get(gap.first, "")) for gap in gaps]

@@ -1,0 +1,247 @@
+from typing import Any
+
+import pytest
+from support.handmade import MAIN, NOW_INSTANCE, NOW_TRACE, HandMade
+
+from playhead_replay import Run, compare
+from playhead_replay.report import Report
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import ErrorRecord, Fidelity
+
+ANSWER = b'{"text":"hello"}'
+SECOND = b'{"messages":["hello"]}'
+
+
+def agent(made: HandMade, answers: tuple[bytes, bytes] = (ANSWER, ANSWER)) -> HandMade:
+    """An agent of two calls: the second request and stdout show what the first response said."""
+    made.start()
+    made.chat(b'{"messages":[]}', (answers[0][:4], answers[0][4:]))
+    made.say("hello\n")
+    made.chat(SECOND, (answers[1],))
+    made.say("bye\n")
+    return made.exit(0)
+
+
+def replayed(recorded: HandMade) -> HandMade:
+    return HandMade(NOW_INSTANCE, NOW_TRACE)
+
+
+def stated(recorded: HandMade, index: int, fidelity: str = "exact") -> dict[str, Any]:
+    exchange = list(recorded.tape().exchanges().values())[index]
+    return {
+        a.PLAYHEAD_FIDELITY: fidelity,
+        a.PLAYHEAD_ORIGIN_INSTANCE: recorded.instance.hex(),
+        a.PLAYHEAD_ORIGIN_SEQ: exchange.first_seq,
+    }
+
+
+def report_of(recorded: HandMade, now: HandMade) -> Report:
+    return compare(recorded.tape(), now.tape(), Run.of_tape(recorded.tape(), name="refund-7"))
+
+
+def test_a_replay_that_agrees_in_everything_is_identical():
+    recorded = agent(HandMade())
+    report = report_of(recorded, agent(HandMade(NOW_INSTANCE, NOW_TRACE)))
+    assert report.verdict == "identical"
+    assert report.exit_code == 0
+    assert list(report.lines()) == [
+        "exact 2/2  moved 0  changed 0  blocked 0  unused 0",
+        "outputs: stdout 10 bytes identical, stderr 0 bytes identical, exit 0 identical, "
+        "requests 2 identical, responses 32 bytes in 3 chunks identical, effects 0 identical",
+        "identical (exit 0)",
+    ]
+
+
+def test_an_output_that_differs_is_placed_by_line_and_step():
+    recorded = agent(HandMade())
+    now = HandMade(NOW_INSTANCE, NOW_TRACE).start()
+    now.chat(b'{"messages":[]}', (ANSWER[:4], ANSWER[4:]), **stated(recorded, 0))
+    now.say("hello\n")
+    now.chat(SECOND, (ANSWER,), **stated(recorded, 1))
+    now.say("bYe\n").exit(0)
+    report = report_of(recorded, now)
+    assert (report.verdict, report.exit_code) == ("diverged", 1)
+    assert report.count(Fidelity.EXACT) == 2
+    assert list(report.lines())[2:] == [
+        "first divergence, after step 2: stdout  line 2",
+        "  - tape: bye",
+        "  + now:  bYe",
+        "diverged after step 2 (exit 1)",
+    ]
+
+
+def test_a_refused_request_names_the_nearest_recording_and_both_sides():
+    recorded = agent(HandMade())
+    now = HandMade(NOW_INSTANCE, NOW_TRACE).start()
+    now.chat(b'{"messages":[]}', (ANSWER[:4], ANSWER[4:]), **stated(recorded, 0))
+    now.say("hello\n")
+    refused = ErrorRecord("playhead_semconv.errors", "ExchangeUnmatched", "no recording")
+    now.chat(
+        b'{"messages":["hallo"]}',
+        status=0,
+        how="error",
+        error=refused,
+        **{a.PLAYHEAD_FIDELITY: "blocked"},
+    )
+    now.exit(1)
+    report = report_of(recorded, now)
+    assert (report.verdict, report.exit_code) == ("blocked", 3)
+    assert list(report.lines()) == [
+        "exact 1/2  moved 0  changed 0  blocked 1  unused 1",
+        "outputs: stdout differs, stderr 0 bytes identical, exit differs, requests differs, "
+        "responses 16 bytes in 2 chunks identical, effects 0 identical",
+        "first divergence, step 2: blocked main#1 POST http://provider/v1/chat/completions",
+        "  nearest main#1 differs at $.messages[0]",
+        '  - tape: "hello"',
+        '  + now:  "hallo"',
+        "3 more: --json lists all",
+        "diverged and blocked at step 2 (exit 3)",
+    ]
+    assert report.unused == ["main#1 POST http://provider/v1/chat/completions"]
+    assert [one.kind for one in report.divergences] == ["blocked", "stdout", "unused", "exit"]
+
+
+def test_a_request_that_is_asked_once_too_often_is_exhausted():
+    recorded = agent(HandMade())
+    now = agent(HandMade(NOW_INSTANCE, NOW_TRACE))
+    now.facts.pop()
+    now.chat(SECOND, status=0, how="error", **{a.PLAYHEAD_FIDELITY: "blocked"})
+    now.exit(0)
+    report = report_of(recorded, now)
+    first = report.first_divergence
+    assert first is not None
+    assert first.detail == "main#1 matches; every recording of it is used"
+    assert first.place == "after step 2"
+    assert (report.exit_code, report.unused) == (3, [])
+
+
+def test_a_statement_of_the_player_is_checked_against_the_bytes():
+    recorded = agent(HandMade())
+    now = HandMade(NOW_INSTANCE, NOW_TRACE).start()
+    now.chat(b'{"messages":[1]}', (ANSWER[:4], ANSWER[4:]), **stated(recorded, 0))
+    now.say("hello\n")
+    now.chat(SECOND, (ANSWER,), **stated(recorded, 1))
+    now.say("bye\n").exit(0)
+    report = report_of(recorded, now)
+    assert report.verdict == "diverged"
+    assert report.count(Fidelity.CHANGED) == 1
+    first = report.first_divergence
+    assert first is not None
+    assert (first.kind, first.step) == ("request", 1)
+    assert first.difference is not None
+    assert first.difference.path == "$.messages[0]"
+
+
+@pytest.mark.parametrize(
+    ("chunks", "fields", "path"),
+    [
+        ((ANSWER,), {}, "chunk sizes"),
+        ((ANSWER[:4], ANSWER[4:].replace(b"l", b"L")), {}, "$.text"),
+        ((ANSWER[:4], ANSWER[4:]), {"status": 201}, "status"),
+        ((ANSWER[:4], ANSWER[4:]), {"how": "abandoned"}, "end"),
+    ],
+)
+def test_an_answer_that_was_not_delivered_as_recorded_is_a_divergence(
+    chunks: tuple[bytes, ...], fields: dict[str, Any], path: str
+):
+    recorded = agent(HandMade())
+    now = HandMade(NOW_INSTANCE, NOW_TRACE).start()
+    now.chat(b'{"messages":[]}', chunks, **fields, **stated(recorded, 0))
+    now.say("hello\n")
+    now.chat(SECOND, (ANSWER,), **stated(recorded, 1))
+    now.say("bye\n").exit(0)
+    report = report_of(recorded, now)
+    first = report.first_divergence
+    assert report.verdict == "diverged"
+    assert first is not None
+    assert (first.kind, first.step) == ("response", 1)
+    assert first.difference is not None
+    assert first.difference.path == path
+
+
+def test_identical_requests_that_changed_places_are_moved_and_not_identical():
+    recorded, now = HandMade().start(), HandMade(NOW_INSTANCE, NOW_TRACE).start()
+    for text in (b"1", b"2"):
+        recorded.chat(b"{}", (text,))
+    recorded.exit(0)
+    for index in (1, 0):
+        now.chat(b"{}", (b"21"[1 - index : 2 - index],), **stated(recorded, index, "moved"))
+    now.exit(0)
+    report = report_of(recorded, now)
+    assert report.count(Fidelity.MOVED) == 2
+    assert (report.verdict, report.exit_code) == ("diverged", 1)
+    assert report.outputs[4].same
+
+
+def test_without_statements_two_recordings_are_matched_by_place_then_by_content():
+    recorded, now = HandMade().start(), HandMade(NOW_INSTANCE, NOW_TRACE).start()
+    for body in (b'{"a":1}', b'{"a":2}', b'{"a":3}'):
+        recorded.chat(body)
+    for body in (b'{"a": 1}', b'{"a":3}', b'{"a":9}'):
+        now.chat(body)
+    recorded.exit(0)
+    now.exit(0)
+    report = report_of(recorded, now)
+    counts = [report.count(one) for one in (Fidelity.EXACT, Fidelity.MOVED, Fidelity.CHANGED)]
+    assert counts == [1, 1, 0]
+    assert report.count(Fidelity.BLOCKED) == 1
+    assert report.unused == ["main#1 POST http://provider/v1/chat/completions"]
+
+
+def test_an_exit_and_an_effect_that_differ_are_named():
+    recorded, now = HandMade().start(), HandMade(NOW_INSTANCE, NOW_TRACE).start()
+    recorded.say("one", "file", "/a").exit(0)
+    now.say("two", "file", "/a").exit(2)
+    report = report_of(recorded, now)
+    assert [(one.kind, one.difference.path) for one in report.divergences if one.difference] == [
+        ("effect", "line 1"),
+        ("exit", "exit"),
+    ]
+    assert report.divergences[1].difference is not None
+    assert (report.divergences[1].difference.tape, report.divergences[1].difference.now) == ("0", "2")
+
+
+def test_what_the_firewall_refused_blocks_the_replay():
+    recorded, now = HandMade().start().exit(0), HandMade(NOW_INSTANCE, NOW_TRACE).start()
+    now.fact(
+        "playhead.effect",
+        MAIN,
+        attributes={
+            a.PLAYHEAD_EFFECT_KIND: "socket",
+            a.PLAYHEAD_EFFECT_TARGET: "10.0.0.1:443",
+            a.PLAYHEAD_FIDELITY: "blocked",
+        },
+    )
+    now.exit(0)
+    report = report_of(recorded, now)
+    assert report.exit_code == 3
+    assert report.boundaries == {"socket": {Fidelity.BLOCKED: 1}}
+    assert next(iter(report.divergences)).what == "blocked socket 10.0.0.1:443"
+
+
+def test_the_json_form_has_the_same_facts():
+    recorded = agent(HandMade())
+    now = agent(HandMade(NOW_INSTANCE, NOW_TRACE), (ANSWER, ANSWER.replace(b"hello", b"hallo")))
+    found = report_of(recorded, now).to_json()
+    assert found["schema_version"] == 1
+    assert found["verdict"] == "diverged"
+    assert found["fidelity"] == {
+        "exact": 2,
+        "moved": 0,
+        "changed": 0,
+        "live": 0,
+        "blocked": 0,
+        "unused": 0,
+    }
+    assert found["outputs"]["responses"]["identical"] is False
+    assert found["first_divergence"] == {
+        "kind": "response",
+        "what": "response of main#1 POST http://provider/v1/chat/completions",
+        "step": 2,
+        "after_step": False,
+        "path": "$.text",
+        "tape": '"hello"',
+        "now": '"hallo"',
+        "nearest": None,
+        "detail": None,
+    }
