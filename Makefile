@@ -6,7 +6,7 @@ BIN := .venv/bin
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-.venv/ready: requirements-dev.txt constraints.txt $(wildcard */pyproject.toml)
+.venv/ready: requirements-dev.txt constraints.txt $(wildcard */pyproject.toml) ## the environment of everything else
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
 	@touch $@
@@ -25,4 +25,25 @@ lint: .venv/ready ## ruff, pyright (strict), names against the registry
 test: lint ## lint, then the test suite (under 12 minutes on 2 cores)
 	$(BIN)/pytest -q -n 2 -m "not acceptance"
 
-.PHONY: help venv generate lint test
+acceptance: .venv/ready ## the long counts (kills, fuzz, old SDKs, growth), logs in logs/
+	@mkdir -p logs
+	@{ $(BIN)/pytest -q -m acceptance -o timeout=1800 --junit-xml=logs/acceptance.xml; echo $$? > logs/status; } 2>&1 \
+		| tee logs/acceptance.log
+	@{ $(BIN)/python benchmarks/growth.py --check --json logs/growth.json || echo 1 > logs/status; } 2>&1 \
+		| tee logs/growth.log
+	@exit $$(cat logs/status)
+
+demo: .venv/ready ## record the example agents, look at a run, replay them with the provider gone
+	$(BIN)/playhead demo
+
+.venv-bench/ready: benchmarks/requirements.txt constraints.txt $(wildcard */pyproject.toml) ## what bench compares with
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/requirements.txt
+	@touch $@
+
+bench: .venv-bench/ready ## added latency beside other instrumentations, growth of spool, wire and store
+	@mkdir -p logs
+	.venv-bench/bin/python benchmarks/latency.py --json logs/latency.json
+	.venv-bench/bin/python benchmarks/growth.py --json logs/growth.json
+
+.PHONY: help venv generate lint test acceptance demo bench

@@ -1,0 +1,181 @@
+"""Added latency on the caller's path: playhead beside OpenTelemetry's own and OpenInference.
+
+Each variant lives in a process of its own; rounds go through all of them in changing order, so that a
+busy machine disturbs all alike. A figure is the difference to ``off`` in the same round: median of the
+rounds, and in brackets the smallest and largest. ``control`` is ``off`` again: what it shows is noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from workloads import WORKLOADS
+
+HERE = Path(__file__).parent
+VARIANTS = ("off", "control", "playhead", "genai-openai", "openinference")
+PACKAGES = (
+    "openai",
+    "opentelemetry-sdk",
+    "opentelemetry-instrumentation-genai-openai",
+    "openinference-instrumentation-openai",
+)
+
+
+@dataclass
+class Worker:
+    """A variant's process."""
+
+    variant: str
+    process: subprocess.Popen[str]
+
+    def ask(self, line: str) -> dict[str, float | list[float]]:
+        """Run one batch."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.read())
+
+    def read(self) -> str:
+        """The next line that it says."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            raise SystemExit(f"{self.variant} ended with {self.process.wait()}")
+        return line
+
+
+@contextmanager
+def sink() -> Iterator[str]:
+    """Where everybody exports to."""
+    with subprocess.Popen(
+        [sys.executable, HERE / "sink.py"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.kill()
+
+
+@contextmanager
+def worker(variant: str, endpoint: str, state: str) -> Iterator[Worker]:
+    """Start a variant, full content capture switched on for all, and wait until it is warm."""
+    environment = {
+        **os.environ,
+        "OTEL_EXPORTER_OTLP_ENDPOINT": endpoint,
+        "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY",
+        "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "100000",  # OpenInference needs it: one attribute per field
+        "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai",
+        "OTEL_TRACES_EXPORTER": "none",
+        "OTEL_METRICS_EXPORTER": "none",
+        "OTEL_LOGS_EXPORTER": "none",
+        "PLAYHEAD_ENDPOINT": endpoint,
+        "PLAYHEAD_SPOOL_DIR": f"{state}/spool",
+        "PLAYHEAD_QUIET": "1",
+    }
+    command = [sys.executable, str(HERE / "worker.py"), variant]
+    if variant == "playhead":
+        command.insert(0, str(Path(sys.executable).with_name("opentelemetry-instrument")))
+    with subprocess.Popen(
+        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        one = Worker(variant, process)
+        assert one.read() == "ready\n"
+        yield one
+        assert process.stdin is not None
+        process.stdin.close()
+        process.wait(60)
+
+
+def measure(rounds: int, variants: tuple[str, ...]) -> dict[str, dict[str, dict[str, list[float]]]]:
+    """Workload → variant → ``wall`` and ``cpu``: µs per unit, one figure per round."""
+    order = random.Random(7)
+    figures = {name: {variant: {"wall": [], "cpu": []} for variant in variants} for name in WORKLOADS}
+    with ExitStack() as stack:
+        endpoint = stack.enter_context(sink())
+        state = stack.enter_context(tempfile.TemporaryDirectory())
+        workers = [stack.enter_context(worker(one, endpoint, state)) for one in variants]
+        for number in range(rounds):
+            for name, (_, repetitions, units) in WORKLOADS.items():
+                for one in order.sample(workers, len(workers)):
+                    answer = one.ask(name)
+                    found = figures[name][one.variant]
+                    found["wall"].append(statistics.median(answer["ns"]) / 1000)
+                    found["cpu"].append(answer["cpu_ns"] / repetitions / units / 1000)
+            print(f"round {number + 1} of {rounds}", file=sys.stderr)
+        with urllib.request.urlopen(f"{endpoint}/counts") as counts:
+            assert json.load(counts)["bytes"] > 0, "nothing was exported"
+    return figures
+
+
+def summary(figures: dict[str, dict[str, dict[str, list[float]]]]) -> dict[str, object]:
+    """Workload → variant → clock → median, least and greatest difference to ``off``, and the base."""
+    result: dict[str, object] = {}
+    for name, variants in figures.items():
+        table: dict[str, object] = {}
+        for variant, clocks in variants.items():
+            table[variant] = {
+                clock: _difference(values, variants["off"][clock]) for clock, values in clocks.items()
+            }
+        result[name] = table
+    return result
+
+
+def _difference(values: list[float], off: list[float]) -> dict[str, float]:
+    added = [value - base for value, base in zip(values, off, strict=True)]
+    return {
+        "median": round(statistics.median(values), 1),
+        "added": round(statistics.median(added), 1),
+        "least": round(min(added), 1),
+        "greatest": round(max(added), 1),
+    }
+
+
+def table(result: dict[str, object], clock: str) -> str:
+    """The figures of one clock as a Markdown table."""
+    variants = list(next(iter(result.values())))
+    lines = ["| | off | " + " | ".join(variants[1:]) + " |", "|---" * (len(variants) + 1) + "|"]
+    for name, by_variant in result.items():
+        cells = [f"{by_variant['off'][clock]['median']:,.1f}"]
+        for variant in variants[1:]:
+            one = by_variant[variant][clock]
+            cells.append(f"{one['added']:+,.1f} [{one['least']:+,.1f} … {one['greatest']:+,.1f}]")
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, print two tables, write the JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--variants", default=",".join(VARIANTS), help="comma-separated; off is needed")
+    parser.add_argument("--json", type=Path, help="write all figures here")
+    given = parser.parse_args()
+    figures = measure(given.rounds, tuple(given.variants.split(",")))
+    result = summary(figures)
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, {given.rounds} rounds"
+    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    print(f"{machine}\n{packages}\n\nWall time, µs per call (chunk: per chunk); added to off\n")
+    print(table(result, "wall"))
+    print("\nProcessor time of the process, µs per call (chunk: per chunk); added to off\n")
+    print(table(result, "cpu"))
+    if given.json:
+        facts = {"machine": machine, "packages": packages, "summary": result, "rounds": figures}
+        given.json.write_text(json.dumps(facts, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

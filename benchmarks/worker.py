@@ -1,0 +1,66 @@
+"""One variant in a process of its own: reads workload names from stdin, answers with times.
+
+Each answer is a line of JSON: ``ns`` (one figure per repetition) and ``cpu_ns`` (processor time of the
+whole process for the batch, background threads and the export included).
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+
+import workloads
+from opentelemetry import trace
+
+
+def set_up(variant: str) -> None:
+    """Instrument this process. ``playhead`` already did, by ``opentelemetry-instrument``."""
+    if variant in ("off", "control", "playhead"):
+        return
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    if variant == "genai-openai":
+        from opentelemetry.instrumentation.genai.openai import OpenAIInstrumentor
+
+        OpenAIInstrumentor().instrument()
+    elif variant == "openinference":
+        from openinference.instrumentation.openai import OpenAIInstrumentor
+
+        OpenAIInstrumentor().instrument()
+    else:
+        raise SystemExit(f"no such variant: {variant}")
+
+
+def flush() -> None:
+    """Let the background finish, so that its processor time is counted and does not disturb others."""
+    force_flush = getattr(trace.get_tracer_provider(), "force_flush", None)
+    if force_flush is not None:
+        force_flush(10_000)
+
+
+def main(variant: str) -> None:
+    """Serve until stdin ends."""
+    set_up(variant)
+    gpt = workloads.client()
+    for function, repetitions, _ in workloads.WORKLOADS.values():
+        function(gpt, max(1, repetitions // 3))
+    flush()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        function, repetitions, _ = workloads.WORKLOADS[line.strip()]
+        gc.collect()
+        cpu = time.process_time_ns()
+        taken = function(gpt, repetitions)
+        flush()
+        print(json.dumps({"ns": taken, "cpu_ns": time.process_time_ns() - cpu}), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
