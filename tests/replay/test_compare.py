@@ -98,7 +98,7 @@ def test_a_refused_request_names_the_nearest_recording_and_both_sides():
         "diverged and blocked at step 2 (exit 3)",
     ]
     assert report.unused == ["main#1 POST http://provider/v1/chat/completions"]
-    assert [one.kind for one in report.divergences] == ["blocked", "stdout", "unused", "exit"]
+    assert [one.kind for one in report.divergences] == ["blocked", "unused", "stdout", "exit"]
 
 
 def test_a_request_that_is_asked_once_too_often_is_exhausted():
