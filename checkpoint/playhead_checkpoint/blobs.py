@@ -50,7 +50,7 @@ class BlobFolder:
         return digest
 
     def get(self, digest: bytes) -> bytes:
-        """The bytes of a blob, verified. `StoreError` if it is not here, `CorruptTape` if it is damaged."""
+        """The bytes of a blob, verified. `StoreError`: it is not here; `CorruptTape`: it is damaged."""
         try:
             data = self._place(digest).read_bytes()
         except FileNotFoundError:

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
-from playhead_semconv.facts import Fact
+from playhead_semconv.facts import Exchange, ExchangeId, Fact
 from playhead_semconv.seams import Tape
 
 RunStatus: TypeAlias = Literal["running", "success", "failure", "partial", "interrupted"]
@@ -87,6 +87,18 @@ class Change(msgspec.Struct, frozen=True):
     item: StoredSpan | Fact
 
 
+class StoredTape(Tape, Protocol):
+    """A tape in a store: read piece by piece, never held whole."""
+
+    def exchange(self, id: ExchangeId) -> Exchange | None:
+        """One exchange as far as its facts are there, without a walk over the tape."""
+        ...
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """Numbers that were given and are not here: ranges, first and last included."""
+        ...
+
+
 class Store(Protocol):
     """Keeps what was acknowledged.
 
@@ -94,15 +106,23 @@ class Store(Protocol):
     """
 
     def commit(self, batch: Batch) -> Receipt:
-        """Store a batch; durable when it returns; idempotent by (trace id, span id), (instance, seq)."""
+        """Store a batch; durable when it returns; idempotent by (trace id, span id), (instance, seq).
+
+        Of facts with one identity the first is kept. Of spans with one identity the one that ended
+        later is kept, at equal ends the first. `MalformedOtlp` if a span is none: nothing is stored.
+        """
         ...
 
-    def tape(self, instance: bytes) -> Tape:
+    def tape(self, instance: bytes) -> StoredTape:
         """The tape of a process instance, empty if nothing is known of it."""
         ...
 
     def spans(self, trace_id: bytes) -> Iterator[StoredSpan]:
         """Finished spans of a trace, byte for byte as received, in order of arrival."""
+        ...
+
+    def pending(self, trace_id: bytes) -> Iterator[Fact]:
+        """The span-start facts of a trace whose spans have not come, in order of arrival."""
         ...
 
     def resource(self, instance: bytes) -> bytes | None:
@@ -121,7 +141,15 @@ class Store(Protocol):
         ...
 
     def changes(self, after: int, limit: int = 1000) -> Iterator[Change]:
-        """Spans and facts committed after position ``after``, in commit order; live view and forward."""
+        """Spans and facts committed after position ``after``, in commit order; live view and forward.
+
+        At most ``limit``, and fewer where they are large; none when there is nothing newer. A span
+        that was replaced by one that ended later comes again, at its new position only.
+        """
+        ...
+
+    def position(self) -> int:
+        """Position of the last change, 0 when there is none."""
         ...
 
     def close(self) -> None:

@@ -1,0 +1,261 @@
+"""A look at OTLP spans without unpacking them.
+
+The messages here describe the same bytes as OTLP's, cut differently: resources, scopes and spans of a
+request stay slices of what came in, so that one bad span does not spoil its request and a good one is
+kept byte for byte; and a span's attributes are a map, so that a few can be looked up without a walk
+over all of them in Python.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1 import trace_pb2
+
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import MalformedOtlp
+from playhead_semconv.otlp import attributes_of
+from playhead_semconv.values import GenAiOperationName as Operation
+
+STEPS = frozenset(
+    value
+    for name, value in vars(Operation).items()
+    if name.isupper() and value not in (Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW)
+)
+"""Operations that count as steps of a run: logical calls and tool executions."""
+
+PARENT_IS_REMOTE = 0x300
+"""Both bits of a span's flags that say: its parent is known to be in another process."""
+
+_Field = descriptor_pb2.FieldDescriptorProto
+_TYPES = {
+    "bytes": _Field.TYPE_BYTES,
+    "string": _Field.TYPE_STRING,
+    "int32": _Field.TYPE_INT32,
+    "uint32": _Field.TYPE_UINT32,
+    "fixed32": _Field.TYPE_FIXED32,
+    "fixed64": _Field.TYPE_FIXED64,
+}
+_MESSAGES: dict[str, list[tuple[str, int, str]]] = {
+    "Envelope": [("entries", 1, "*.playhead.view.Entry")],
+    "Entry": [
+        ("resource", 1, "bytes"),
+        ("scopes", 2, "*.playhead.view.Scoped"),
+        ("schema_url", 3, "string"),
+    ],
+    "Scoped": [("scope", 1, "bytes"), ("items", 2, "*bytes"), ("schema_url", 3, "string")],
+    "Span": [
+        ("trace_id", 1, "bytes"),
+        ("span_id", 2, "bytes"),
+        ("trace_state", 3, "string"),
+        ("parent_span_id", 4, "bytes"),
+        ("name", 5, "string"),
+        ("kind", 6, "int32"),
+        ("start_time_unix_nano", 7, "fixed64"),
+        ("end_time_unix_nano", 8, "fixed64"),
+        ("attributes", 9, "*.playhead.view.Span.AttributesEntry"),
+        ("dropped_attributes_count", 10, "uint32"),
+        ("events", 11, "*.opentelemetry.proto.trace.v1.Span.Event"),
+        ("dropped_events_count", 12, "uint32"),
+        ("links", 13, "*.opentelemetry.proto.trace.v1.Span.Link"),
+        ("dropped_links_count", 14, "uint32"),
+        ("status", 15, ".opentelemetry.proto.trace.v1.Status"),
+        ("flags", 16, "fixed32"),
+    ],
+}
+
+
+def _describe() -> dict[str, Any]:
+    file = descriptor_pb2.FileDescriptorProto(
+        name="playhead/receiver/view.proto", package="playhead.view", syntax="proto3"
+    )
+    file.dependency.extend((AnyValue.DESCRIPTOR.file.name, trace_pb2.DESCRIPTOR.name))
+    for name, members in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for field, number, kind in members:
+            plain = kind.lstrip("*")
+            label = _Field.LABEL_REPEATED if kind != plain else _Field.LABEL_OPTIONAL
+            added = message.field.add(name=field, number=number, label=label)
+            if plain.startswith("."):
+                added.type, added.type_name = _Field.TYPE_MESSAGE, plain
+            else:
+                added.type = _TYPES[plain]
+        if name == "Span":
+            entry = message.nested_type.add(name="AttributesEntry")
+            entry.options.map_entry = True
+            entry.field.add(name="key", number=1, type=_Field.TYPE_STRING, label=_Field.LABEL_OPTIONAL)
+            entry.field.add(
+                name="value",
+                number=2,
+                type=_Field.TYPE_MESSAGE,
+                type_name=f".{AnyValue.DESCRIPTOR.full_name}",
+                label=_Field.LABEL_OPTIONAL,
+            )
+    pool = descriptor_pool.Default()
+    pool.Add(file)  # pyright: ignore[reportUnknownMemberType]
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"playhead.view.{name}"))
+        for name in _MESSAGES
+    }
+
+
+_CLASSES = _describe()
+Envelope: Any = _CLASSES["Envelope"]
+"""An export request of traces or logs: resources, scopes, and spans or log records as bytes."""
+Entry: Any = _CLASSES["Entry"]
+"""`ResourceSpans` or `ResourceLogs` whose spans or log records are bytes."""
+SpanView: Any = _CLASSES["Span"]
+"""A span whose attributes are a map."""
+
+
+class SpanSummary(msgspec.Struct, frozen=True):
+    """What lists and folds need to know of a span."""
+
+    trace_id: bytes
+    span_id: bytes
+    parent: bytes
+    """Empty for a root."""
+    name: str
+    start_ns: int
+    end_ns: int
+    failed: bool
+    """Ended with status ERROR."""
+    local_root: bool
+    """No parent, or one in another process."""
+    attempt: bool
+    """An HTTP attempt below a logical call, not a call of its own."""
+    step: bool
+    agent: str
+    model: str
+    input_tokens: int
+    output_tokens: int
+
+
+class ResourceSummary(msgspec.Struct, frozen=True):
+    """What lists and folds need to know of a resource."""
+
+    service: str
+    """``service.name``, empty when unset or OTel's own stand-in."""
+    host: str
+    instance: bytes
+    """The process instance that playhead recorded, empty for others."""
+
+
+@lru_cache(maxsize=256)
+def resource_summary(resource: bytes) -> ResourceSummary:
+    """Look at an OTLP `Resource`. `MalformedOtlp` if it is none."""
+    try:
+        found = attributes_of(Resource.FromString(resource).attributes)
+    except Exception as problem:  # protobuf's DecodeError differs by implementation
+        raise MalformedOtlp(f"resource cannot be decoded: {problem}") from None
+    service = str(found.get(a.SERVICE_NAME) or "")
+    instance = str(found.get(a.PLAYHEAD_INSTANCE) or "")
+    return ResourceSummary(
+        service="" if service.startswith("unknown_service") else service,
+        host=str(found.get(a.HOST_NAME) or ""),
+        instance=_hex(instance, 16),
+    )
+
+
+def summarize(span: Any) -> SpanSummary:
+    """Look at a `SpanView`."""
+    at = span.attributes
+    operation = _text(at, a.GEN_AI_OPERATION_NAME)
+    step = operation in STEPS
+    return SpanSummary(
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        parent=span.parent_span_id,
+        name=span.name,
+        start_ns=span.start_time_unix_nano,
+        end_ns=span.end_time_unix_nano,
+        failed=span.status.code == trace_pb2.Status.STATUS_CODE_ERROR,
+        local_root=not span.parent_span_id or span.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE,
+        attempt=not operation and a.HTTP_REQUEST_METHOD in at,
+        step=step,
+        agent=_text(at, a.GEN_AI_AGENT_NAME),
+        model=_text(at, a.GEN_AI_RESPONSE_MODEL) or _text(at, a.GEN_AI_REQUEST_MODEL),
+        input_tokens=_number(at, a.GEN_AI_USAGE_INPUT_TOKENS),
+        output_tokens=_number(at, a.GEN_AI_USAGE_OUTPUT_TOKENS),
+    )
+
+
+def framed(entry: Any, scoped: Any, span: bytes) -> bytes:
+    """`ResourceSpans` bytes that hold exactly ``span``, under its own resource and scope."""
+    scope = _field(1, scoped.scope) if scoped.scope else b""
+    inner = scope + _field(2, span) + _text_field(3, scoped.schema_url)
+    resource = _field(1, entry.resource) if entry.resource else b""
+    return resource + _field(2, inner) + _text_field(3, entry.schema_url)
+
+
+def open_frame(otlp: bytes) -> tuple[bytes, bytes]:
+    """The inverse of `framed`: resource and span. `MalformedOtlp` if it is not exactly one span."""
+    try:
+        entry = Entry.FromString(otlp)
+    except Exception as problem:  # protobuf's DecodeError differs by implementation
+        raise MalformedOtlp(f"ResourceSpans cannot be decoded: {problem}") from None
+    spans = [item for scoped in entry.scopes for item in scoped.items]
+    if len(spans) != 1:
+        raise MalformedOtlp(f"ResourceSpans holds {len(spans)} spans instead of one")
+    return entry.resource, spans[0]
+
+
+def parse_span(span: bytes) -> Any:
+    """A `SpanView`, checked. `MalformedOtlp` says what is wrong with it."""
+    try:
+        view = SpanView.FromString(span)
+    except Exception as problem:  # protobuf's DecodeError differs by implementation
+        raise MalformedOtlp(f"span cannot be decoded: {problem}") from None
+    for field, value, size in (
+        ("trace_id", view.trace_id, 16),
+        ("span_id", view.span_id, 8),
+    ):
+        if len(value) != size:
+            raise MalformedOtlp(f"{field} has {len(value)} bytes instead of {size}")
+        if not any(value):
+            raise MalformedOtlp(f"{field} is all zeros")
+    if len(view.parent_span_id) not in (0, 8):
+        raise MalformedOtlp(f"parent_span_id has {len(view.parent_span_id)} bytes instead of 8")
+    if max(view.start_time_unix_nano, view.end_time_unix_nano) >= 1 << 63:
+        raise MalformedOtlp("a time of the span lies beyond the year 2262")
+    return view
+
+
+def _text(at: Any, name: str) -> str:
+    value = at.get(name)
+    return "" if value is None else value.string_value
+
+
+def _number(at: Any, name: str) -> int:
+    value = at.get(name)
+    return 0 if value is None else max(value.int_value, 0)
+
+
+def _hex(text: str, size: int) -> bytes:
+    try:
+        found = bytes.fromhex(text)
+    except ValueError:
+        return b""
+    return found if len(found) == size else b""
+
+
+def _varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def _field(number: int, data: bytes) -> bytes:
+    return bytes((number << 3 | 2,)) + _varint(len(data)) + data
+
+
+def _text_field(number: int, text: str) -> bytes:
+    return _field(number, text.encode()) if text else b""

@@ -1,0 +1,55 @@
+"""What was acknowledged, kept: the Store protocol and its engines."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from playhead_receiver.lock import WriterLock
+from playhead_receiver.store.protocol import (
+    Batch,
+    Change,
+    Query,
+    Receipt,
+    RunStatus,
+    RunSummary,
+    Store,
+    StoredSpan,
+    StoredTape,
+)
+from playhead_receiver.store.sqlite import SqliteStore
+
+__all__ = [
+    "Batch",
+    "Change",
+    "Query",
+    "Receipt",
+    "RunStatus",
+    "RunSummary",
+    "Store",
+    "StoredSpan",
+    "StoredTape",
+    "open_store",
+]
+
+
+def open_store(
+    data_dir: str | os.PathLike[str], read_only: bool = False, lock: WriterLock | None = None
+) -> Store:
+    """The store of a data directory.
+
+    For writing it takes the directory's lock, unless the caller, who holds it, gives it as ``lock``;
+    `StoreBusy` if another process writes. For reading anybody may open it at any time; where nothing
+    was ever stored it is empty. `StoreUnavailable` if disk or file do not allow it.
+    """
+    folder = Path(data_dir)
+    if read_only:
+        return SqliteStore(folder, read_only=True)
+    if lock is not None:
+        return SqliteStore(folder)
+    own = WriterLock.take(folder)
+    try:
+        return SqliteStore(folder, on_close=own.release)
+    except BaseException:
+        own.release()
+        raise

@@ -1,0 +1,165 @@
+"""Tables of the SQLite engine, and how a database file is opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from playhead_semconv.errors import StoreUnavailable
+
+FILE = "store.sqlite"
+VERSION = 1
+APPLICATION_ID = 0x706C6864
+CHECKPOINT_PAGES = 4000
+BUSY_TIMEOUT_MS = 10_000
+
+TABLES = """
+CREATE TABLE counter(position INTEGER NOT NULL, bundle INTEGER NOT NULL);
+INSERT INTO counter VALUES (0, 0);
+
+CREATE TABLE instance(
+    id INTEGER PRIMARY KEY,
+    instance BLOB NOT NULL UNIQUE,
+    resource BLOB,
+    trace_id BLOB NOT NULL,
+    span_id BLOB NOT NULL,
+    agent TEXT NOT NULL,
+    started_ns INTEGER NOT NULL,
+    seen_ns INTEGER NOT NULL,
+    heartbeat_ns INTEGER NOT NULL,
+    exited INTEGER NOT NULL,
+    failed INTEGER NOT NULL,
+    last_seq INTEGER NOT NULL);
+
+-- Which numbers of an instance are here: one row per stretch without a hole.
+CREATE TABLE fact_range(
+    instance INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+    PRIMARY KEY(instance, first)) WITHOUT ROWID;
+
+-- Consecutive facts in one frame. position is that of the last one.
+CREATE TABLE fact_run(
+    position INTEGER PRIMARY KEY,
+    instance INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+    data BLOB NOT NULL, blobs BLOB);
+CREATE UNIQUE INDEX fact_run_place ON fact_run(instance, first);
+
+-- Where the bytes of a digest are first on a tape; of a blob, each of its parts.
+CREATE TABLE content(
+    instance INTEGER NOT NULL, digest BLOB NOT NULL, seq INTEGER NOT NULL,
+    PRIMARY KEY(instance, digest)) WITHOUT ROWID;
+CREATE TABLE blob_part(
+    instance INTEGER NOT NULL, digest BLOB NOT NULL, seq INTEGER NOT NULL,
+    PRIMARY KEY(instance, digest, seq)) WITHOUT ROWID;
+
+CREATE TABLE exchange(
+    instance INTEGER NOT NULL, id TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+    PRIMARY KEY(instance, id)) WITHOUT ROWID;
+
+CREATE TABLE resource(id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, data BLOB NOT NULL);
+
+-- Spans of one trace and commit in one frame, without the resource they share.
+CREATE TABLE bundle(id INTEGER PRIMARY KEY, data BLOB NOT NULL);
+
+CREATE TABLE span(
+    position INTEGER PRIMARY KEY,
+    trace_id BLOB NOT NULL, span_id BLOB NOT NULL, parent BLOB NOT NULL,
+    start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
+    failed INTEGER NOT NULL, local_root INTEGER NOT NULL, attempt INTEGER NOT NULL,
+    step INTEGER NOT NULL, model TEXT NOT NULL,
+    input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+    resource INTEGER NOT NULL, bundle INTEGER NOT NULL, place INTEGER NOT NULL);
+CREATE UNIQUE INDEX span_identity ON span(trace_id, span_id);
+
+-- Spans that have started and not come.
+CREATE TABLE pending(
+    trace_id BLOB NOT NULL, span_id BLOB NOT NULL, parent BLOB NOT NULL,
+    start_ns INTEGER NOT NULL, step INTEGER NOT NULL, model TEXT NOT NULL,
+    instance INTEGER NOT NULL, seq INTEGER NOT NULL,
+    PRIMARY KEY(trace_id, span_id)) WITHOUT ROWID;
+
+CREATE TABLE run(
+    trace_id BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE,
+    agent TEXT NOT NULL, mode TEXT NOT NULL, origin TEXT NOT NULL,
+    started_ns INTEGER NOT NULL, arrived_ns INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX run_age ON run(started_ns);
+CREATE TABLE run_instance(
+    trace_id BLOB NOT NULL, instance INTEGER NOT NULL,
+    PRIMARY KEY(trace_id, instance)) WITHOUT ROWID;
+
+-- The last number given to a run of an agent; numbers are never reused.
+CREATE TABLE agent(word TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
+"""
+
+_UNAVAILABLE = (
+    apsw.BusyError,
+    apsw.CantOpenError,
+    apsw.CorruptError,
+    apsw.FullError,
+    apsw.IOError,
+    apsw.LockedError,
+    apsw.NotADBError,
+    apsw.PermissionsError,
+    apsw.ReadOnlyError,
+)
+
+
+@contextmanager
+def speaking_of(path: Path) -> Generator[None]:
+    """SQLite's complaints about disk and file, as `StoreUnavailable`."""
+    try:
+        yield
+    except _UNAVAILABLE as problem:
+        raise StoreUnavailable(
+            f"the store {path} cannot be used",
+            cause=str(problem),
+            hint="look at free space and permissions: playhead doctor",
+        ) from problem
+
+
+def open_writer(path: Path) -> apsw.Connection:
+    """The one writing connection; makes folder and tables where they are not there."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as problem:
+        raise StoreUnavailable(f"the store {path} cannot be opened", cause=str(problem)) from problem
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "full")
+    connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+    version = _version(connection, path)
+    if version == 0:
+        with connection:
+            connection.execute(TABLES)
+            connection.pragma("application_id", APPLICATION_ID)
+            connection.pragma("user_version", VERSION)
+    return connection
+
+
+def open_reader(path: Path) -> apsw.Connection:
+    """A connection that only reads. Where nothing was ever stored it reads an empty store."""
+    if path.exists() and path.stat().st_size:
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        if _version(connection, path):
+            return connection
+        connection.close()
+    connection = apsw.Connection(":memory:")
+    connection.execute(TABLES)
+    return connection
+
+
+def _version(connection: apsw.Connection, path: Path) -> int:
+    version = connection.pragma("user_version")
+    if version > VERSION:
+        connection.close()
+        raise StoreUnavailable(
+            f"the store {path} has schema {version}; this playhead knows {VERSION}",
+            hint="pip install -U playhead-receiver",
+        )
+    return version
