@@ -44,9 +44,7 @@ def run_demo(*, environ: Mapping[str, str] | None = None) -> int:
         _say("1. Record three agents, unmodified, on the real SDKs.")
         runs = [tour.record(agents_dir() / agent) for agent in AGENTS]
         asked = provider.requests
-    _say(
-        f"2. Look at the first. The provider had {asked} requests; one it refused, and the SDK came again."
-    )
+    _say("2. Look at the first. The provider refused its first request with a 429; the SDK came again.")
     tour.playhead("show", runs[0])
     _say("3. Replay, with the provider gone. What was said is on the tape.")
     for name in provider.environment:
@@ -59,7 +57,8 @@ def run_demo(*, environ: Mapping[str, str] | None = None) -> int:
         _say(f"Not every replay was identical; {contacts} connections were tried. That is a defect.")
         return 1
     _say(
-        f"{len(runs)} runs, {asked} requests recorded, {len(runs)} replays identical, 0 connections, {took:.0f} s."
+        f"{len(runs)} runs, {asked} requests recorded; {len(runs)} replays identical, "
+        f"0 connections tried; {took:.0f} s."
     )
     _say("next:", f"playhead show {runs[0]}:2", f"playhead replay {runs[1]}", "playhead ls")
     return 0
