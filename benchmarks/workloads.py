@@ -37,7 +37,7 @@ class Transport(httpx2.BaseTransport):
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         body = request.read()
-        if b'"stream":true' in body[-200:]:
+        if b'"stream":true' in body:
             head = {"content-type": "text/event-stream"}
             return httpx2.Response(200, headers=head, stream=_Events(self._events))
         return httpx2.Response(200, headers={"content-type": "application/json"}, content=self._json)

@@ -1,0 +1,87 @@
+"""The benchmarks measure what they say: their workloads answer, their figures are differences."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+
+    def load(name):
+        return __import__(name)
+
+    yield load
+    for name in ("workloads", "latency", "growth"):
+        sys.modules.pop(name, None)
+
+
+def test_every_workload_runs(benchmark):
+    workloads = benchmark("workloads")
+    gpt = workloads.client()
+    for name, (function, _, _) in workloads.WORKLOADS.items():
+        (taken,) = function(gpt, 1)
+        assert taken > 0, name
+
+
+def test_the_long_history_is_115_kilobytes(benchmark):
+    workloads = benchmark("workloads")
+    messages = workloads.history(workloads.STEPS)
+    assert len(messages) == 102
+    assert 110_000 < len(json.dumps(messages)) < 120_000
+
+
+def test_a_stream_has_as_many_chunks_as_it_says(benchmark):
+    workloads = benchmark("workloads")
+    stream = workloads.client().chat.completions.create(
+        model="gpt-4o", messages=workloads.history(0), stream=True
+    )
+    assert sum(1 for _ in stream) == workloads.CHUNKS
+
+
+def test_figures_are_differences_to_off_in_the_same_round(benchmark):
+    latency = benchmark("latency")
+    figures = {
+        "small call": {
+            "off": {"wall": [10.0, 20.0, 30.0], "cpu": [1.0, 1.0, 1.0]},
+            "playhead": {"wall": [11.0, 25.0, 32.0], "cpu": [3.0, 3.0, 4.0]},
+        }
+    }
+    summary = latency.summary(figures)
+    assert summary["small call"]["playhead"]["wall"] == {
+        "median": 25.0,
+        "added": 2.0,
+        "least": 1.0,
+        "greatest": 5.0,
+    }
+    assert latency.table(summary, "cpu").splitlines()[2] == "| small call | 1.0 | +2.0 [+2.0 … +3.0] |"
+
+
+def test_the_agent_of_n_steps_says_as_much_at_every_step():
+    said = [
+        int(
+            subprocess.run(
+                [sys.executable, BENCHMARKS / "steps_agent.py", str(steps)],
+                env={"PATH": os.environ["PATH"]},
+                check=True,
+                capture_output=True,
+            ).stdout
+        )
+        for steps in (10, 20)
+    ]
+    assert 22_000 < said[1] - said[0] < 25_000
+
+
+def test_growth_table_shows_bytes_a_step(benchmark):
+    growth = benchmark("growth")
+    row = {"steps": 50, "said": 100_000, "spool": 150_000, "wire": 50_000, "store": 25_000}
+    assert growth.table([row]).splitlines()[2] == (
+        "| 50 | 100,000 (2,000) | 150,000 (3,000) | 50,000 (1,000) | 25,000 (500) |"
+    )
