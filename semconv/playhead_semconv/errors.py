@@ -18,7 +18,9 @@
     │   └── WorldBlocked          world-blocked: a socket, process or write that the tape does not answer
     ├── WireError             (1) OTLP
     │   ├── MalformedOtlp         otlp-malformed: cannot be decoded
-    │   └── TooLarge              otlp-too-large: over a size limit
+    │   ├── TooLarge              otlp-too-large: over a size limit
+    │   ├── ReceiverPath          receiver-path: no OTLP at that address
+    │   └── ReceiverRefused       receiver-refused: takes nothing from us
     ├── ReplayFailed          (1) replay-failed: the program could not be started again
     └── StoreError            (1) the receiver's store
         ├── StoreBusy             store-busy: another receiver writes to this data directory
@@ -151,6 +153,18 @@ class ReplayFailed(PlayheadError):
     """The program could not be started again, or left no tape."""
 
     code = "replay-failed"
+
+
+class ReceiverPath(WireError):
+    """No OTLP at that address: the endpoint is a wrong one, or its path is."""
+
+    code = "receiver-path"
+
+
+class ReceiverRefused(WireError):
+    """The endpoint takes nothing from us: a wrong token, or a server that is broken."""
+
+    code = "receiver-refused"
 
 
 class StoreError(PlayheadError):
