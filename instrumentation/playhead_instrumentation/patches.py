@@ -49,15 +49,19 @@ class Patches:
         try:
             patch()
         except Exception as problem:
-            reason = str(problem) if isinstance(problem, Unpatchable) else _described(problem)
-            with self._lock:
-                self._unpatched[name] = reason
-            if self.on_failure is not None:
-                self.on_failure(name, reason)
+            self.failed(name, problem)
             return False
         with self._lock:
             self._patched[name] = None
         return True
+
+    def failed(self, name: str, problem: Exception) -> None:
+        """Keep that ``name`` could not be patched, and why."""
+        reason = str(problem) if isinstance(problem, Unpatchable) else _described(problem)
+        with self._lock:
+            self._unpatched[name] = reason
+        if self.on_failure is not None:
+            self.on_failure(name, reason)
 
     def patched(self) -> list[str]:
         """Names of what is patched so far, in the order of patching."""

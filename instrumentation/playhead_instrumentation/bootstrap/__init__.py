@@ -1,0 +1,1 @@
+"""How recording starts in a process: entry points, providers, run root, children, exit."""

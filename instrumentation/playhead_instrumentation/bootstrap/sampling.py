@@ -1,0 +1,44 @@
+"""Recording does not depend on the sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
+from opentelemetry.trace import Link, SpanKind, TraceState
+from opentelemetry.util.types import Attributes
+
+
+class RecordAll(Sampler):
+    """Asks another sampler, and turns its DROP into RECORD_ONLY.
+
+    The recorder then sees every span; exporters, which take sampled spans only, see what they would
+    have seen without it.
+    """
+
+    def __init__(self, sampler: Sampler) -> None:
+        self.sampler = sampler
+
+    def should_sample(
+        self,
+        parent_context: Context | None,
+        trace_id: int,
+        name: str,
+        kind: SpanKind | None = None,
+        attributes: Attributes = None,
+        links: Sequence[Link] | None = None,
+        trace_state: TraceState | None = None,
+    ) -> SamplingResult:
+        """The other sampler's decision, DROP turned into RECORD_ONLY with the given attributes."""
+        result = self.sampler.should_sample(
+            parent_context, trace_id, name, kind, attributes, links, trace_state
+        )
+        if result.decision is Decision.DROP:
+            # Samplers return no attributes with a DROP, though the span has some.
+            return SamplingResult(Decision.RECORD_ONLY, attributes, result.trace_state)
+        return result
+
+    def get_description(self) -> str:
+        """Names both."""
+        return f"RecordAll{{{self.sampler.get_description()}}}"

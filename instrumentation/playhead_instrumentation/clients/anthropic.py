@@ -1,0 +1,44 @@
+"""anthropic: messages, beta messages included, in every form that goes through the funnel."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+from playhead_instrumentation.clients.funnel import Funnel, Operation
+from playhead_instrumentation.patches import Patches
+from playhead_instrumentation.spans.calls import Calls
+from playhead_semconv.values import GenAiOperationName, GenAiProviderName
+
+OPERATIONS = (Operation("/v1/messages", GenAiOperationName.CHAT, "anthropic.messages"),)
+
+
+def watch(patches: Patches, calls: Calls) -> None:
+    """Patch the SDK when it is imported."""
+    funnel = Funnel(GenAiProviderName.ANTHROPIC, OPERATIONS, calls)
+
+    def patch(module: ModuleType) -> None:
+        funnel.patch(module)
+        silence_native_spans(module)
+
+    patches.when_imported("anthropic._base_client", "anthropic", patch)
+
+
+def silence_native_spans(base_client: ModuleType) -> None:
+    """Switch off the SDK's own spans (2.x), which would double ours.
+
+    A client that was given a tracer provider of its own keeps them: somebody wants them there.
+    """
+    owner: Any = getattr(base_client, "BaseClient", None)
+    native = getattr(owner, "_tracer", None)
+    if not isinstance(native, property) or native.fget is None:
+        return
+    tracer_of = native.fget
+
+    def tracer(client: Any) -> Any:
+        options = getattr(client, "_open_telemetry", None)
+        if isinstance(options, dict) and options.get("tracer_provider") is not None:  # pyright: ignore[reportUnknownMemberType]
+            return tracer_of(client)
+        return None
+
+    owner._tracer = property(tracer)

@@ -1,0 +1,92 @@
+"""Who is called: provider name, host and port, from a client's class and base URL."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from playhead_semconv.values import GenAiProviderName as Provider
+
+BY_CLASS = (
+    ("Azure", Provider.AZURE_AI_OPENAI),
+    ("Bedrock", Provider.AWS_BEDROCK),
+    ("Vertex", Provider.GCP_VERTEX_AI),
+)
+"""A part of the client's class name → provider."""
+
+BY_HOST = (
+    ("api.openai.com", Provider.OPENAI),
+    ("api.anthropic.com", Provider.ANTHROPIC),
+    ("openai.azure.com", Provider.AZURE_AI_OPENAI),
+    ("cognitiveservices.azure.com", Provider.AZURE_AI_OPENAI),
+    ("inference.ai.azure.com", Provider.AZURE_AI_INFERENCE),
+    ("models.ai.azure.com", Provider.AZURE_AI_INFERENCE),
+    ("services.ai.azure.com", Provider.AZURE_AI_INFERENCE),
+    ("generativelanguage.googleapis.com", Provider.GCP_GEMINI),
+    ("aiplatform.googleapis.com", Provider.GCP_VERTEX_AI),
+    ("amazonaws.com", Provider.AWS_BEDROCK),
+    ("api.aws", Provider.AWS_BEDROCK),
+    ("cohere.com", Provider.COHERE),
+    ("cohere.ai", Provider.COHERE),
+    ("deepseek.com", Provider.DEEPSEEK),
+    ("groq.com", Provider.GROQ),
+    ("ml.cloud.ibm.com", Provider.IBM_WATSONX_AI),
+    ("mistral.ai", Provider.MISTRAL_AI),
+    ("moonshot.ai", Provider.MOONSHOT_AI),
+    ("moonshot.cn", Provider.MOONSHOT_AI),
+    ("perplexity.ai", Provider.PERPLEXITY),
+    ("x.ai", Provider.X_AI),
+)
+"""End of the host name → provider, the more particular first."""
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a call goes."""
+
+    provider: str
+    address: str
+    port: int
+
+
+class Endpoints:
+    """Endpoints by client object; a client is asked again when its base URL is another one."""
+
+    def __init__(self, default: str) -> None:
+        self._default = default
+        self._known: weakref.WeakKeyDictionary[Any, tuple[Any, Endpoint]] = weakref.WeakKeyDictionary()
+
+    def of(self, client: Any, url: str) -> Endpoint:
+        """Where ``client`` sends a request for ``url``, which may be relative to its base URL."""
+        if url.startswith(("http://", "https://")):
+            return endpoint(url, type(client).__name__, self._default)
+        base = client.base_url
+        known = self._known.get(client)
+        if known is not None and known[0] is base:
+            return known[1]
+        found = endpoint(str(base), type(client).__name__, self._default)
+        self._known[client] = (base, found)
+        return found
+
+
+def endpoint(url: str, client_class: str, default: str) -> Endpoint:
+    """Provider, host and port of ``url``; ``default``: the provider that the SDK is made for."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+    return Endpoint(provider_of(host, client_class, default), host, port)
+
+
+def provider_of(host: str, client_class: str, default: str) -> str:
+    """The provider that answers at ``host``."""
+    for part, provider in BY_CLASS:
+        if part in client_class:
+            return provider
+    for ending, provider in BY_HOST:
+        if host == ending or host.endswith(("." + ending, "-" + ending)):
+            return provider
+    return default

@@ -1,0 +1,131 @@
+"""The one method of an SDK that every call goes through, retries included.
+
+``_base_client.SyncAPIClient.request`` and its async twin, in every SDK of the Stainless family. What is
+called on the way in and out is thin: a span is started, and handed over when the call is over.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
+
+from opentelemetry import context as otel_context
+
+from playhead_instrumentation.attempts import current_call
+from playhead_instrumentation.clients.endpoint import Endpoints
+from playhead_instrumentation.patches import required
+from playhead_instrumentation.spans.call import LogicalCall
+from playhead_instrumentation.spans.calls import Calls
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What an endpoint does."""
+
+    path: str
+    """How the path of its URL ends."""
+    name: str
+    """``gen_ai.operation.name``."""
+    wire: str
+    """Dialect of its bodies, as `playhead_semconv.wire` names it."""
+
+
+class Funnel:
+    """Starts and ends the logical calls of one SDK."""
+
+    def __init__(self, provider: str, operations: tuple[Operation, ...], calls: Calls) -> None:
+        self._operations = operations
+        self._endpoints: Final = Endpoints(provider)
+        self._calls = calls
+
+    def operation_of(self, method: str, url: str) -> Operation | None:
+        """What a request to ``url`` is; None: nothing that has a span of its own."""
+        if method.lower() != "post":
+            return None
+        path = url.partition("?")[0].rstrip("/")
+        for operation in self._operations:
+            if path.endswith(operation.path):
+                return operation
+        return None
+
+    def begin(self, client: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LogicalCall | None:
+        """The call that ``request(*args, **kwargs)`` is; None when it has no span. Never raises."""
+        try:
+            options = kwargs["options"] if "options" in kwargs else args[1]
+            url = str(options.url)
+            operation = self.operation_of(options.method, url)
+            if operation is None:
+                return None
+            body = options.json_data
+            model = body.get("model") if isinstance(body, dict) else None  # pyright: ignore[reportUnknownVariableType]
+            return self._calls.begin(
+                operation.name,
+                operation.wire,
+                model if isinstance(model, str) else "",
+                self._endpoints.of(client, url),
+            )
+        except Exception:
+            log.debug("playhead could not begin a call", exc_info=True)
+            return None
+
+    def patch(self, base_client: ModuleType) -> None:
+        """Patch the funnel of an SDK. `Unpatchable` when it has none."""
+        for name, wrap in (("SyncAPIClient", self.wrap), ("AsyncAPIClient", self.wrap_async)):
+            owner = required(base_client, name)
+            original = required(owner, "request")
+            if not hasattr(original, "__playhead__"):
+                owner.request = wrap(original)
+
+    def wrap(self, request: Callable[..., Any]) -> Callable[..., Any]:
+        """``request`` with a span around it."""
+
+        @functools.wraps(request)
+        def recorded(client: Any, *args: Any, **kwargs: Any) -> Any:
+            call = self.begin(client, args, kwargs)
+            if call is None:
+                return request(client, *args, **kwargs)
+            outer = otel_context.attach(call.context)
+            observer = current_call.set(call)
+            try:
+                result = request(client, *args, **kwargs)
+            except BaseException as error:
+                call.raised(error)
+                raise
+            finally:
+                current_call.reset(observer)
+                otel_context.detach(outer)
+            call.returned()
+            return result
+
+        recorded.__dict__["__playhead__"] = True
+        return recorded
+
+    def wrap_async(self, request: Callable[..., Any]) -> Callable[..., Any]:
+        """``request`` with a span around it."""
+
+        @functools.wraps(request)
+        async def recorded(client: Any, *args: Any, **kwargs: Any) -> Any:
+            call = self.begin(client, args, kwargs)
+            if call is None:
+                return await request(client, *args, **kwargs)
+            outer = otel_context.attach(call.context)
+            observer = current_call.set(call)
+            try:
+                result = await request(client, *args, **kwargs)
+            except BaseException as error:
+                call.raised(error)
+                raise
+            finally:
+                current_call.reset(observer)
+                otel_context.detach(outer)
+            call.returned()
+            return result
+
+        recorded.__dict__["__playhead__"] = True
+        return recorded

@@ -1,0 +1,109 @@
+"""The logical calls of a process: begun on the caller's path, finished by the worker."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from opentelemetry import trace
+
+from playhead_instrumentation.spans.call import LogicalCall
+from playhead_instrumentation.spans.worker import Worker
+from playhead_semconv import attributes as a
+
+Finish = Callable[[LogicalCall], None]
+"""Derives the attributes of a call that is over, and ends its span."""
+
+
+class Where(Protocol):
+    """Who is called."""
+
+    @property
+    def provider(self) -> str:
+        """``gen_ai.provider.name``."""
+        ...
+
+    @property
+    def address(self) -> str:
+        """Host."""
+        ...
+
+    @property
+    def port(self) -> int:
+        """Port; 0 where it is not known."""
+        ...
+
+
+class _Ending:
+    __slots__ = ("_call", "_calls")
+
+    def __init__(self, calls: Calls, call: LogicalCall) -> None:
+        self._calls, self._call = calls, call
+
+    def finish(self) -> None:
+        self._calls.finish(self._call)
+
+
+class Calls:
+    """Begins calls, knows which are open, and has them finished off the caller's path."""
+
+    def __init__(self, tracer: Callable[[], trace.Tracer], finish: Finish) -> None:
+        self._tracer = tracer
+        self._finish = finish
+        self._open: set[LogicalCall] = set()
+        self.worker = Worker()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def begin(self, operation: str, wire: str, model: str, where: Where) -> LogicalCall:
+        """Start the span of a call with what a sampler may want to know."""
+        self.worker.start()
+        attributes: dict[str, Any] = {
+            a.GEN_AI_OPERATION_NAME: operation,
+            a.GEN_AI_PROVIDER_NAME: where.provider,
+        }
+        if model:
+            attributes[a.GEN_AI_REQUEST_MODEL] = model
+        if where.address:
+            attributes[a.SERVER_ADDRESS] = where.address
+            if where.port:
+                attributes[a.SERVER_PORT] = where.port
+        started_ns = time.time_ns()
+        span = self._tracer().start_span(
+            f"{operation} {model}" if model else operation,
+            kind=trace.SpanKind.CLIENT,
+            attributes=attributes,
+            start_time=started_ns,
+        )
+        call = LogicalCall(span, wire, not model, started_ns, self._over)
+        self._open.add(call)
+        return call
+
+    def open_calls(self) -> list[LogicalCall]:
+        """Calls that are not over yet."""
+        return list(self._open)
+
+    def abandon(self, of: Callable[[LogicalCall], bool] = lambda _: True) -> None:
+        """End the open calls for which ``of`` is true: nobody will."""
+        for call in self.open_calls():
+            if of(call):
+                call.abandon()
+
+    def finish(self, call: LogicalCall) -> None:
+        """Finish one call; its span is ended whatever happens."""
+        try:
+            self._finish(call)
+        finally:
+            self._open.discard(call)
+            if call.span.is_recording():
+                call.span.end(end_time=call.ended_ns)
+
+    def _over(self, call: LogicalCall) -> None:
+        self.worker.submit(_Ending(self, call))
+
+    def _forget(self) -> None:
+        # The parent ends its own calls; a copy that ends here would be the same span twice.
+        for call in self._open:
+            call.disown()
+        self._open = set()

@@ -1,0 +1,112 @@
+"""The background thread that ends spans.
+
+The caller's path hands over a reference and goes on; parsing bodies and ending the span happens here.
+When the thread is not there (after fork, while the interpreter goes down) the work is done inline.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+from queue import Empty, SimpleQueue
+from typing import Protocol
+
+log = logging.getLogger(__name__)
+
+
+class Job(Protocol):
+    """Something to be finished, once. What it raises is logged."""
+
+    def finish(self) -> None:
+        """Do it."""
+        ...
+
+
+class _Mark:
+    """A job that tells when everything before it is done."""
+
+    def __init__(self) -> None:
+        self.reached = threading.Event()
+
+    def finish(self) -> None:
+        self.reached.set()
+
+
+class Worker:
+    """Finishes jobs in order, one at a time."""
+
+    def __init__(self) -> None:
+        self._start_afresh()
+        os.register_at_fork(after_in_child=self._start_afresh)
+
+    def _start_afresh(self) -> None:
+        # What the parent had handed over is the parent's to finish.
+        self._jobs: SimpleQueue[Job] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._starting = threading.Lock()
+        self._inline_only = False
+
+    def submit(self, job: Job) -> None:
+        """Hand over. Never raises, never waits for a lock: safe from a finalizer."""
+        self._jobs.put(job)
+        if self._thread is None or self._inline_only:
+            self._run_inline()
+
+    def start(self) -> None:
+        """Start the thread, where there is none yet. Called before work comes up, on a plain stack."""
+        if self._thread is not None or self._inline_only or not self._starting.acquire(blocking=False):
+            return
+        try:
+            if self._thread is None:
+                thread = threading.Thread(target=self._run, name="playhead-spans", daemon=True)
+                thread.start()
+                self._thread = thread
+        except RuntimeError:
+            # The interpreter is going down: no thread can be started any more.
+            self._inline_only = True
+        finally:
+            self._starting.release()
+
+    def drain(self, timeout_s: float) -> bool:
+        """Wait until all that was handed over is finished; False when ``timeout_s`` was not enough."""
+        thread = self._thread
+        if thread is None or not thread.is_alive() or thread is threading.current_thread():
+            self._run_inline()
+            return True
+        mark = _Mark()
+        self._jobs.put(mark)
+        deadline = time.monotonic() + timeout_s
+        while not mark.reached.wait(min(0.05, max(0.0, deadline - time.monotonic()))):
+            if not thread.is_alive():
+                self._run_inline()
+                return True
+            if time.monotonic() >= deadline:
+                return False
+        return True
+
+    def finish_inline(self) -> None:
+        """From now on work in the thread that hands over: the process is about to end."""
+        self._inline_only = True
+        self._run_inline()
+
+    def _run(self) -> None:
+        jobs = self._jobs
+        while True:
+            _finish(jobs.get())
+
+    def _run_inline(self) -> None:
+        while True:
+            try:
+                job = self._jobs.get_nowait()
+            except Empty:
+                return
+            _finish(job)
+
+
+def _finish(job: Job) -> None:
+    try:
+        job.finish()
+    except Exception:
+        log.warning("playhead could not finish a span", exc_info=True)

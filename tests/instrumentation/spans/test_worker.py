@@ -1,0 +1,114 @@
+"""The worker: everything is finished once, wherever it was handed over."""
+
+import os
+import threading
+
+import pytest
+
+from playhead_instrumentation.spans.worker import Worker
+
+
+class Note:
+    def __init__(self, done: list[object], name: object) -> None:
+        self.done, self.name = done, name
+
+    def finish(self) -> None:
+        self.done.append((self.name, threading.current_thread().name))
+
+
+class Broken:
+    def finish(self) -> None:
+        raise ZeroDivisionError
+
+
+@pytest.fixture
+def worker():
+    made = Worker()
+    made.start()
+    return made
+
+
+def test_ten_thousand_in_order_on_the_workers_thread(worker):
+    done: list[object] = []
+    for number in range(10_000):
+        worker.submit(Note(done, number))
+    assert worker.drain(20)
+    assert done == [(number, "playhead-spans") for number in range(10_000)]
+
+
+def test_one_that_fails_does_not_stop_the_next(worker, caplog):
+    done: list[object] = []
+    worker.submit(Broken())
+    worker.submit(Note(done, "after"))
+    assert worker.drain(20)
+    assert [name for name, _ in done] == ["after"]
+    assert "could not finish a span" in caplog.text
+
+
+def test_drain_gives_up_at_its_deadline(worker):
+    hold, began = threading.Event(), threading.Event()
+
+    class Slow:
+        def finish(self) -> None:
+            began.set()
+            hold.wait(20)
+
+    worker.submit(Slow())
+    assert began.wait(20)
+    assert not worker.drain(0.01)
+    hold.set()
+    assert worker.drain(20)
+
+
+def test_drain_on_the_workers_own_thread_does_not_wait_for_itself(worker):
+    done: list[object] = []
+    drained: list[bool] = []
+
+    class Flushing:
+        def finish(self) -> None:
+            worker.submit(Note(done, "inner"))
+            drained.append(worker.drain(20))
+
+    worker.submit(Flushing())
+    assert worker.drain(20)
+    assert drained == [True]
+    assert done == [("inner", "playhead-spans")]
+
+
+def test_inline_without_a_thread_and_at_the_end():
+    worker, done = Worker(), []
+    worker.submit(Note(done, "no thread yet"))
+    assert done == [("no thread yet", "MainThread")]
+    worker.finish_inline()
+    worker.start()
+    worker.submit(Note(done, "late"))
+    assert done[-1] == ("late", "MainThread")
+
+
+def test_after_fork_the_child_finishes_its_own_and_not_the_parents(worker):
+    hold, began = threading.Event(), threading.Event()
+    done: list[object] = []
+
+    class Slow:
+        def finish(self) -> None:
+            began.set()
+            hold.wait(20)
+
+    worker.submit(Slow())
+    assert began.wait(20)
+    worker.submit(Note(done, "parent"))
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        worker.start()
+        worker.submit(Note(done, "child"))
+        worker.drain(20)
+        os.write(writer, repr([name for name, _ in done]).encode())
+        os._exit(0)
+    os.close(writer)
+    hold.set()
+    assert os.read(reader, 1000) == b"['child']"
+    os.close(reader)
+    assert os.waitpid(child, 0)[1] == 0
+    assert worker.drain(20)
+    assert [name for name, _ in done] == ["parent"]
