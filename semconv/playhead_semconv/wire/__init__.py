@@ -1,0 +1,26 @@
+"""Bytes of provider APIs ⇄ messages: pure conversions, one file per dialect."""
+
+from playhead_semconv.wire.derive import (
+    CONTENT_ATTRIBUTES,
+    DIALECTS,
+    Derived,
+    WireResponse,
+    derive,
+    wire_of,
+)
+from playhead_semconv.wire.encodings import decode_body
+from playhead_semconv.wire.prefix import PrefixCache
+from playhead_semconv.wire.sse import Event, SseParser
+
+__all__ = [
+    "CONTENT_ATTRIBUTES",
+    "DIALECTS",
+    "Derived",
+    "Event",
+    "PrefixCache",
+    "SseParser",
+    "WireResponse",
+    "decode_body",
+    "derive",
+    "wire_of",
+]

@@ -1,0 +1,93 @@
+"""Joining the events of an Anthropic stream into a message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playhead_semconv.wire.merging import Indexed, Pieces, merge, settled
+from playhead_semconv.wire.reading import (
+    Object,
+    integer,
+    mapping,
+    parsed_arguments,
+    rest,
+    sequence,
+    text,
+)
+
+
+class MessageFold:
+    """Joins events into a message. Usage of ``message_delta`` replaces that of ``message_start``."""
+
+    def __init__(self) -> None:
+        self._message: Object = {}
+        self._blocks = Indexed()
+        self._inputs: dict[int, Pieces] = {}
+        self._ended = False
+
+    def event(self, name: str, value: Object) -> None:
+        """The next event."""
+        kind = text(value.get("type")) or name
+        index = integer(value.get("index")) or 0
+        if kind == "message_start":
+            self._message = dict(mapping(value.get("message")))
+            blocks = sequence(self._message.pop("content", None))
+            self._blocks = Indexed(enumerate(_begun(mapping(block)) for block in blocks))
+            self._inputs = {}
+        elif kind == "content_block_start":
+            self._blocks[index] = _begun(mapping(value.get("content_block")))
+        elif kind == "content_block_delta":
+            self._delta(index, mapping(value.get("delta")))
+        elif kind == "message_delta":
+            usage = mapping(self._message.get("usage")) | rest(mapping(value.get("usage")))
+            self._message |= rest(mapping(value.get("delta"))) | rest(value, "type", "delta", "usage")
+            self._message["usage"] = usage
+        elif kind == "message_stop":
+            self._ended = True
+        elif kind == "error":
+            self._message["error"] = value.get("error")
+
+    def done(self) -> None:
+        """``[DONE]`` has come; not part of this format."""
+
+    def ended(self, whole: bool) -> bool:
+        """``message_stop`` has come."""
+        return self._ended
+
+    def body(self) -> Object:
+        """The message so far. The input of a tool call that was cut short is the text so far."""
+        blocks: dict[int, Any] = settled(dict(self._blocks))
+        for index, pieces in self._inputs.items():
+            if written := "".join(pieces):
+                blocks[index]["input"] = parsed_arguments(written)
+        if not blocks:
+            return self._message
+        return self._message | {"content": [blocks[index] for index in sorted(blocks)]}
+
+    def _delta(self, index: int, delta: Object) -> None:
+        block = self._blocks.setdefault(
+            index, _begun({"type": _TYPES.get(text(delta.get("type")) or "")})
+        )
+        partial = delta.get("partial_json")
+        if isinstance(partial, str):
+            self._inputs.setdefault(index, Pieces()).append(partial)
+        if (citation := delta.get("citation")) is not None:
+            block["citations"] = [*sequence(block.get("citations")), citation]
+        merge(block, rest(delta, "type", "partial_json", "citation"))
+
+
+_TYPES = {
+    "text_delta": "text",
+    "thinking_delta": "thinking",
+    "signature_delta": "thinking",
+    "input_json_delta": "tool_use",
+    "compaction_delta": "compaction",
+}
+"""Type of a delta → type of the block, where the event that began it did not come."""
+
+
+def _begun(block: Object) -> Object:
+    """A block whose strings may grow."""
+    grown: Object = {}
+    merge(grown, block)
+    return grown

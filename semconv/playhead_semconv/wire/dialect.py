@@ -1,0 +1,137 @@
+"""What a provider's wire format has to say about itself, so that `derive` can read its exchanges.
+
+A dialect is stateless. It gets JSON whose shape is not certain and never raises for a shape it does not
+know: what it cannot name becomes a generic part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import msgspec
+
+from playhead_semconv import attributes as names
+from playhead_semconv.facts import Value
+from playhead_semconv.messages import InputMessage, OutputMessage, Part, ToolDefinition
+from playhead_semconv.wire.reading import Object, integer, mapping, text
+
+
+class Answer(msgspec.Struct):
+    """What a response body says."""
+
+    messages: list[OutputMessage] = []
+    """One per choice."""
+    finish_reasons: list[str] = []
+    attributes: dict[str, Value] = {}
+    """Attributes of the span: response id and model, usage, …"""
+
+
+class Fold(Protocol):
+    """Joins the events of a stream into the body that a call without a stream would have had."""
+
+    def event(self, name: str, value: Object) -> None:
+        """The next event: its name (may be empty) and its JSON."""
+        ...
+
+    def done(self) -> None:
+        """``[DONE]`` has come."""
+        ...
+
+    def ended(self, whole: bool) -> bool:
+        """The stream has said all. ``whole``: the HTTP body arrived whole."""
+        ...
+
+    def body(self) -> Object:
+        """The body so far. An error that came as an event is in it as in an error response."""
+        ...
+
+
+class Dialect(Protocol):
+    """One wire format."""
+
+    @property
+    def wire(self) -> str:
+        """Its name, as in ``playhead.wire``."""
+        ...
+
+    @property
+    def operation(self) -> str:
+        """Value of ``gen_ai.operation.name``."""
+        ...
+
+    @property
+    def messages_field(self) -> str:
+        """Field of the request that holds the messages."""
+        ...
+
+    @property
+    def instructions_field(self) -> str:
+        """Field of the request that holds instructions apart from the messages; empty: none."""
+        ...
+
+    @property
+    def tools_fields(self) -> tuple[str, ...]:
+        """Fields of the request that hold arrays of tools."""
+        ...
+
+    def parameters(self, request: Object) -> dict[str, Value]:
+        """Attributes for the request's fields, those above left out."""
+        ...
+
+    def message(self, item: Any) -> InputMessage:
+        """The message for one item of ``messages_field``, independent of the other items."""
+        ...
+
+    def instructions(self, value: Any) -> list[Part]:
+        """Parts for the value of ``instructions_field``."""
+        ...
+
+    def tool(self, item: Any) -> ToolDefinition:
+        """The definition for one item of ``tools_fields``."""
+        ...
+
+    def fold(self) -> Fold:
+        """A new fold for a stream."""
+        ...
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> Answer:
+        """What ``body`` says. ``cut_short``: choices that have not ended ended with an error."""
+        ...
+
+
+def error_of(body: Any) -> tuple[str, str]:
+    """Type and message of the error in a response body; empty where there is none.
+
+    The type is the provider's code, else its type. Known forms: ``{"error": {...}}`` (OpenAI, Anthropic,
+    Azure), ``{"error": "text"}``.
+    """
+    error = mapping(body).get("error")
+    if isinstance(error, str):
+        return "", error
+    fields = mapping(error)
+    code = fields.get("code")
+    kind = text(code) or (str(code) if integer(code) is not None else None) or text(fields.get("type"))
+    return kind or "", text(fields.get("message")) or ""
+
+
+def tokens(usage: Object, paths: Iterable[tuple[str, str, str]]) -> dict[str, Value]:
+    """Usage attributes from (attribute, object or empty, field); not for a modality with 0 tokens."""
+    found: dict[str, Value] = {}
+    for name, group, field in paths:
+        count = integer((mapping(usage.get(group)) if group else usage).get(field))
+        if count is not None and (count or name not in _MODALITY_COUNTS):
+            found[name] = count
+    return found
+
+
+_MODALITY_COUNTS = frozenset(
+    {
+        names.GEN_AI_USAGE_TEXT_INPUT_TOKENS,
+        names.GEN_AI_USAGE_TEXT_OUTPUT_TOKENS,
+        names.GEN_AI_USAGE_IMAGE_INPUT_TOKENS,
+        names.GEN_AI_USAGE_IMAGE_OUTPUT_TOKENS,
+        names.GEN_AI_USAGE_AUDIO_INPUT_TOKENS,
+        names.GEN_AI_USAGE_AUDIO_OUTPUT_TOKENS,
+    }
+)

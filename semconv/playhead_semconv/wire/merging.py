@@ -1,0 +1,80 @@
+"""Joining the deltas of a stream into the body that a call without a stream would have had.
+
+Strings are kept as pieces and joined once at the end, so that a long answer costs linear time.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from playhead_semconv.wire.reading import Object
+
+
+class Pieces(list[str]):
+    """A string that is still growing."""
+
+
+class Indexed(dict[int, Any]):
+    """An array whose items are named by their ``index``."""
+
+
+_REPLACED = frozenset({"index", "type", "id", "role", "object", "model", "format"})
+"""Strings that a later delta repeats, not continues."""
+
+
+def merge(target: Object, delta: Object) -> None:
+    """Add ``delta`` to ``target``: strings are appended, objects merged, arrays extended."""
+    for name, value in delta.items():
+        target[name] = _merged(target.get(name), value, append=name not in _REPLACED)
+
+
+def _merged(have: Any, value: Any, append: bool = True) -> Any:
+    if value is None:
+        return have
+    if isinstance(value, str):
+        if not append:
+            return value or have
+        if isinstance(have, Pieces):
+            have.append(value)
+            return have
+        return Pieces([value])
+    if isinstance(value, dict):
+        target: Object = cast(Object, have) if isinstance(have, dict) else {}
+        merge(target, cast(Object, value))
+        return target
+    if isinstance(value, list):
+        return _extended(have, cast(list[Any], value))
+    return value
+
+
+def _extended(have: Any, items: list[Any]) -> Any:
+    if have is None and items and all(_index(item) is not None for item in items):
+        have = Indexed()
+    if isinstance(have, Indexed):
+        for item in items:
+            index = _index(item)
+            if index is None:
+                index = max(have, default=-1) + 1
+            have[index] = _merged(have.get(index), item)
+        return have
+    target = cast(list[Any], have) if isinstance(have, list) else []
+    target.extend(items)
+    return target
+
+
+def _index(item: Any) -> int | None:
+    index = cast(Object, item).get("index") if isinstance(item, dict) else None
+    return index if isinstance(index, int) else None
+
+
+def settled(value: Any) -> Any:
+    """``value`` with its pieces joined and its indexed arrays in order."""
+    if isinstance(value, Pieces):
+        return "".join(value)
+    if isinstance(value, Indexed):
+        return [settled(value[index]) for index in sorted(value)]
+    if isinstance(value, dict):
+        return {name: settled(item) for name, item in cast(Object, value).items()}
+    if isinstance(value, list):
+        return [settled(item) for item in cast(list[Any], value)]
+    return value

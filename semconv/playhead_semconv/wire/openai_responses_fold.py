@@ -1,0 +1,122 @@
+"""Joining the events of a Responses API stream into a response.
+
+The last event of a stream carries the whole response, so what is joined here matters where a stream was
+cut short.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playhead_semconv.wire.merging import Indexed, Pieces, settled
+from playhead_semconv.wire.reading import Object, integer, mapping, rest, sequence, text
+
+_LAST = frozenset({"response.completed", "response.incomplete", "response.failed", "response.cancelled"})
+_STATES = frozenset({"response.created", "response.in_progress", "response.queued"})
+
+_FIELDS = {
+    "output_text": ("content", "text"),
+    "refusal": ("content", "refusal"),
+    "reasoning_text": ("content", "text"),
+    "reasoning_summary_text": ("summary", "text"),
+    "function_call_arguments": ("", "arguments"),
+    "mcp_call_arguments": ("", "arguments"),
+    "custom_tool_call_input": ("", "input"),
+    "code_interpreter_call_code": ("", "code"),
+}
+"""Subject of a ``response.*.delta`` or ``.done`` event → array of parts in the item (or none), field."""
+
+_TYPES = {
+    "reasoning_summary_text": "summary_text",
+    "function_call_arguments": "function_call",
+    "mcp_call_arguments": "mcp_call",
+    "custom_tool_call_input": "custom_tool_call",
+    "code_interpreter_call_code": "code_interpreter_call",
+}
+"""Subject → type of the item or part, where the event that began it did not come."""
+
+_PARTS = {"content_part": "content", "reasoning_summary_part": "summary"}
+"""Subject of a ``response.*.added`` or ``.done`` event → array of parts in the item."""
+
+
+class ResponseFold:
+    """Joins events into a response."""
+
+    def __init__(self) -> None:
+        self._response: Object = {}
+        self._items = Indexed()
+        self._ended = False
+
+    def event(self, name: str, value: Object) -> None:
+        """The next event."""
+        kind = text(value.get("type")) or name
+        if kind in _LAST or kind in _STATES:
+            self._response = dict(mapping(value.get("response")))
+            self._ended = self._ended or kind in _LAST
+        elif kind == "error":
+            self._response["error"] = value.get("error") or rest(value, "type")
+        elif (index := integer(value.get("output_index"))) is not None:
+            subject, _, action = kind.removeprefix("response.").rpartition(".")
+            if subject == "output_item":
+                self._items[index] = dict(mapping(value.get("item")))
+            else:
+                _add(self._items.setdefault(index, {}), subject, action, value)
+
+    def done(self) -> None:
+        """``[DONE]`` has come; some servers send it after the last event."""
+
+    def ended(self, whole: bool) -> bool:
+        """The event that carries the whole response has come."""
+        return self._ended
+
+    def body(self) -> Object:
+        """The response so far."""
+        if self._items and not self._response.get("output"):
+            return self._response | {"output": settled(self._items)}
+        return self._response
+
+
+def _add(item: Object, subject: str, action: str, value: Object) -> None:
+    """Add what an event says about a field or a part of ``item``."""
+    if subject in _PARTS:
+        _parts(item, _PARTS[subject])[_part_index(value)] = dict(mapping(value.get("part")))
+        return
+    array, field = _FIELDS.get(subject, ("", subject))
+    if subject == "output_text.annotation":
+        part = _part(item, "content", value)
+        part["annotations"] = [*sequence(part.get("annotations")), value.get("annotation")]
+    elif action == "partial_image":
+        item["partial_image_b64"] = value.get("partial_image_b64")
+    elif action == "delta" or (action == "done" and field in value):
+        target = _part(item, array, value) if array else item
+        target.setdefault("type", _TYPES.get(subject, subject))
+        if action == "done":
+            target[field] = value[field]
+        else:
+            _append(target, field, value.get("delta"))
+
+
+def _parts(item: Object, array: str) -> Indexed:
+    have = item.get(array)
+    if not isinstance(have, Indexed):
+        have = item[array] = Indexed(enumerate(sequence(have)))
+    return have
+
+
+def _part(item: Object, array: str, value: Object) -> Object:
+    return _parts(item, array).setdefault(_part_index(value), {})
+
+
+def _part_index(value: Object) -> int:
+    return integer(value.get("content_index")) or integer(value.get("summary_index")) or 0
+
+
+def _append(target: Object, field: str, delta: Any) -> None:
+    have = target.get(field)
+    if not isinstance(delta, str):
+        if delta is not None:
+            target[field] = [*sequence(have), delta]
+    elif isinstance(have, Pieces):
+        have.append(delta)
+    else:
+        target[field] = Pieces([have, delta]) if isinstance(have, str) else Pieces([delta])

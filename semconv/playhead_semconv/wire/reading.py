@@ -1,0 +1,100 @@
+"""Reading JSON whose shape is not certain: a value of the right kind, or nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, TypeAlias, cast
+
+import msgspec
+
+Object: TypeAlias = dict[str, Any]
+
+_INT64 = range(-(2**63), 2**63)
+_LONGEST_INT = 400
+"""Digits beyond which a number is kept as a string."""
+
+
+def parse(data: bytes) -> Any:
+    """The JSON value in ``data``. ValueError or RecursionError if there is none.
+
+    What the strict decoder refuses (bad UTF-8, lone surrogates, numbers out of range) is replaced.
+    """
+    try:
+        return msgspec.json.decode(data)
+    except ValueError:
+        value = json.loads(
+            data.decode("utf-8", "replace"), parse_constant=str, parse_float=_float, parse_int=_int
+        )
+        return msgspec.json.decode(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _float(digits: str) -> float | str:
+    value = float(digits)
+    return value if math.isfinite(value) else digits
+
+
+def _int(digits: str) -> int | str:
+    return int(digits) if len(digits) < _LONGEST_INT else digits
+
+
+def parsed_arguments(text: str) -> Any:
+    """Arguments of a tool call as an object, or ``text`` itself where it is not the JSON of one."""
+    if text[:1] not in ("{", "["):
+        return text
+    try:
+        return parse(text.encode())
+    except (ValueError, RecursionError):
+        return text
+
+
+def text(value: Any) -> str | None:
+    """A string that is not empty."""
+    return value if isinstance(value, str) and value else None
+
+
+def integer(value: Any) -> int | None:
+    """A 64-bit integer; a float that is whole counts as one."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value in _INT64:
+        return value
+    return None
+
+
+def number(value: Any) -> float | None:
+    """A number, as a float."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value) if abs(value) < 1e308 else None
+    return None
+
+
+def strings(value: Any) -> list[str] | None:
+    """A string, or an array's strings, as a list that is not empty."""
+    if isinstance(value, str):
+        return [value]
+    return [item for item in sequence(value) if isinstance(item, str)] or None
+
+
+def mapping(value: Any) -> Object:
+    """An object, else an empty one."""
+    return cast(Object, value) if isinstance(value, dict) else {}
+
+
+def sequence(value: Any) -> list[Any]:
+    """An array, else an empty one."""
+    return cast(list[Any], value) if isinstance(value, list) else []
+
+
+def rest(value: Object, *consumed: str) -> Object:
+    """What of ``value`` is not in ``consumed``, not null and not an empty array."""
+    return {
+        name: item
+        for name, item in value.items()
+        if item is not None and item != [] and name not in consumed
+    }
+
+
+def given(values: dict[str, Any]) -> dict[str, Any]:
+    """``values`` without those that are None."""
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,145 @@
+"""From a request body to attributes of the span."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, cast
+
+import msgspec
+
+from playhead_semconv import attributes as names
+from playhead_semconv.facts import Value
+from playhead_semconv.messages import encode, encode_one
+from playhead_semconv.wire.dialect import Dialect
+from playhead_semconv.wire.prefix import SENTINEL, Known, PrefixCache, array_start
+from playhead_semconv.wire.reading import Object, parse
+
+
+class Request(msgspec.Struct):
+    """What a request body says."""
+
+    attributes: dict[str, Value] = {}
+    fields: Object = {}
+    """Its fields but for messages, instructions and tools."""
+    problems: list[str] = []
+
+
+_Fields = dict[str, msgspec.Raw]
+_fields = msgspec.json.Decoder(_Fields)
+_items = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def read_request(dialect: Dialect, body: bytes, cache: PrefixCache | None) -> Request:
+    """Attributes for ``body``, from any bytes. With and without ``cache`` the result is the same."""
+    try:
+        fields, items, known = _split(dialect, body, cache)
+    except (ValueError, RecursionError) as error:
+        return Request(problems=[f"request body: {error}"])
+    problems: list[str] = []
+
+    def value(name: str, source: bytes) -> Any:
+        try:
+            return parse(source)
+        except (ValueError, RecursionError) as error:
+            problems.append(f"{name} of the request: {error}")
+            return source.decode("utf-8", "replace")
+
+    special = (dialect.messages_field, dialect.instructions_field, *dialect.tools_fields)
+    request = {name: value(name, bytes(raw)) for name, raw in fields.items() if name not in special}
+    found = dialect.parameters(request)
+
+    texts = [encode_one(dialect.message(value(dialect.messages_field, item))) for item in items]
+    if known or len(texts) > 1:
+        first = 0 if known else 1
+        texts[first:] = [b"," + text for text in texts[first:]]
+    before = known.texts if known else []
+    found[names.GEN_AI_INPUT_MESSAGES] = b"".join((b"[", *before, *texts, b"]")).decode()
+    if cache and texts and not problems:
+        cache.add(dialect.wire, known, _runs(dialect, body, known, items, texts))
+
+    if dialect.instructions_field in fields:
+        source = bytes(fields[dialect.instructions_field])
+        found[names.GEN_AI_SYSTEM_INSTRUCTIONS] = _memo(
+            cache,
+            f"{dialect.wire} instructions",
+            source,
+            lambda: encode(dialect.instructions(value(dialect.instructions_field, source))),
+        )
+    if tools := [(name, bytes(fields[name])) for name in dialect.tools_fields if name in fields]:
+        found[names.GEN_AI_TOOL_DEFINITIONS] = _memo(
+            cache,
+            f"{dialect.wire} tools",
+            b",".join(source for _, source in tools),
+            lambda: _tools(dialect, [value(name, source) for name, source in tools]),
+        )
+    return Request({name: item for name, item in found.items() if item != "[]"}, request, problems)
+
+
+def _split(
+    dialect: Dialect, body: bytes, cache: PrefixCache | None
+) -> tuple[_Fields, list[bytes], Known | None]:
+    """Fields of ``body``, the messages that are still to convert, and those that are known.
+
+    Known messages are replaced by a sentinel before the body is parsed. If that turns up as the first
+    item of the array, the known bytes stood there: at that place, and as whole items.
+    """
+    field = dialect.messages_field
+    known = cache.find(dialect.wire, field, body) if cache else None
+    if known:
+        try:
+            fields = _fields.decode(body[: known.start] + SENTINEL + body[known.end :])
+            items = _array(fields.get(field))
+            if items[:1] == [SENTINEL]:
+                return fields, items[1:], known
+        except (ValueError, RecursionError):
+            pass  # the whole body is parsed below, and what is wrong with it said there
+    try:
+        fields = _fields.decode(body)
+    except ValueError:
+        value = parse(body)
+        if not isinstance(value, dict):
+            raise
+        fields = _fields.decode(msgspec.json.encode(cast(Object, value)))
+    return fields, _array(fields.get(field)), None
+
+
+def _array(raw: msgspec.Raw | None) -> list[bytes]:
+    """Items of an array; a value that is none, or is an array of numbers, is one item."""
+    source = b"null" if raw is None else bytes(raw)
+    if source == b"null":
+        return []
+    if not source.startswith(b"["):
+        return [source]
+    items = [bytes(item) for item in _items.decode(source)]
+    return [source] if items and items[0][:1] in b"-0123456789" else items
+
+
+def _runs(
+    dialect: Dialect, body: bytes, known: Known | None, items: list[bytes], texts: list[bytes]
+) -> list[tuple[bytes, bytes]]:
+    """Runs for the cache: the first message of a body and the last of any by themselves.
+
+    The first is often a system prompt that many conversations share; the last may carry a mark (of a
+    provider's cache) that the next body has on another one. Empty if the items do not stand in ``body``.
+    """
+    ends = [known.end if known else array_start(dialect.messages_field, body)]
+    for item in items:
+        at = body.find(item, ends[-1]) if item[:1] in b'{"' else -1
+        if ends[0] < 0 or at < 0 or body[ends[-1] : at].strip(b" \t\r\n,"):
+            return []
+        ends.append(at + len(item))
+    last = len(items)
+    cuts = sorted({0, last - 1, last} if known else {0, 1, last - 1, last})
+    return [(body[ends[low] : ends[high]], b"".join(texts[low:high])) for low, high in pairwise(cuts)]
+
+
+def _tools(dialect: Dialect, values: list[Any]) -> bytes:
+    items: list[Any] = []
+    for value in values:
+        items += cast(list[Any], value) if isinstance(value, list) else [] if value is None else [value]
+    return encode([dialect.tool(item) for item in items])
+
+
+def _memo(cache: PrefixCache | None, kind: str, source: bytes, convert: Callable[[], bytes]) -> str:
+    return (cache.memo(kind, source, convert) if cache else convert()).decode()

@@ -1,0 +1,65 @@
+"""Server-sent events: an incremental parser for bytes that arrive in any pieces.
+
+Follows the WHATWG rules: lines end in LF, CR LF or CR; a line that starts with a colon is a comment; an
+empty line ends an event; several ``data`` lines are joined by LF; one byte order mark at the start is
+skipped. An event without data is not an event.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Event(msgspec.Struct, frozen=True):
+    """One event. ``name`` is empty where the stream gave none; ``data`` is not decoded."""
+
+    name: str
+    data: bytes
+
+
+class SseParser:
+    """Feed it bytes; it returns the events that are complete. ``close`` returns what is left."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._at_start = True
+
+    def feed(self, data: bytes) -> list[Event]:
+        """Events that ``data`` completes."""
+        rest = self._rest + data if self._rest else data
+        if self._at_start:
+            if len(rest) < len(_BOM) and _BOM.startswith(rest):
+                self._rest = rest
+                return []
+            rest = rest.removeprefix(_BOM)
+            self._at_start = False
+        held = b""
+        if b"\r" in rest:
+            if rest.endswith(b"\r"):
+                rest, held = rest[:-1], b"\r"  # the LF of a CR LF may follow
+            rest = rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        blocks, separator, last = rest.rpartition(b"\n\n")
+        self._rest = last + held
+        if not separator:
+            return []
+        return [event for block in blocks.split(b"\n\n") if (event := _event(block)) is not None]
+
+    def close(self) -> Event | None:
+        """The event that no empty line ended, as far as it came; None if there is none."""
+        rest, self._rest = self._rest, b""
+        return _event(rest.replace(b"\r", b"\n"))
+
+
+def _event(block: bytes) -> Event | None:
+    name = ""
+    data: list[bytes] = []
+    for line in block.split(b"\n"):
+        field, _, value = line.partition(b":")
+        if field == b"data":
+            data.append(value.removeprefix(b" "))
+        elif field == b"event":
+            name = value.removeprefix(b" ").decode("utf-8", "replace")
+    joined = b"\n".join(data)
+    return Event(name, joined) if joined else None
