@@ -55,13 +55,15 @@ class Scan:
 
     ``end`` is where the next frame would begin: everything before it has been read. When the
     iteration is over, ``torn`` says whether something other than zeros stands behind ``end`` (half a
-    frame, or damage), and ``problem`` what it is.
+    frame, or damage), and ``problem`` what it is. A frame that is whole but holds no record of ours
+    (a later version's, say) is passed over and counted in ``skipped``.
     """
 
     def __init__(self, data: bytes | memoryview, offset: int = 0) -> None:
         self._data = memoryview(data)
         self.end = offset
         self.torn = False
+        self.skipped = 0
         self.problem = ""
 
     def __iter__(self) -> Iterator[tuple[int, Record]]:
@@ -87,8 +89,10 @@ class Scan:
             try:
                 record = _decoder.decode(payload)
             except msgspec.DecodeError as problem:
-                self._stop(f"not a record: {problem}")
-                return
+                self.skipped += 1
+                self.problem = f"not a record: {problem}"
+                self.end = start + length
+                continue
             at, self.end = self.end, start + length
             yield at, record
         if self.end < size:
@@ -103,7 +107,7 @@ def read_whole(data: bytes | memoryview, name: str = "tape") -> Iterator[Record]
     scan = Scan(data)
     for _, record in scan:
         yield record
-    if scan.torn or scan.end == 0:
+    if scan.torn or scan.skipped or scan.end == 0:
         raise CorruptTape(
             f"{name} is damaged at byte {scan.end}: {scan.problem}",
             hint="take the copy from the store: playhead export RUN",

@@ -1,10 +1,13 @@
+import zlib
+
+import msgspec
 import pytest
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape, TapeGap
 from playhead_semconv.facts import Content, Delivery, ErrorRecord, ExchangeId, Fact, digest_of
-from playhead_semconv.frames import MAGIC, Header, Scan, SpanRecord, encode, read_whole
+from playhead_semconv.frames import HEAD, MAGIC, Header, Scan, SpanRecord, encode, read_whole
 from playhead_semconv.tapes import MemoryTape
 
 INSTANCE = bytes(range(16))
@@ -81,6 +84,17 @@ def test_a_flipped_byte_is_refused_with_the_position():
     data[-3] ^= 1
     with pytest.raises(CorruptTape, match=r"damaged at byte \d+: checksum differs"):
         list(read_whole(bytes(data)))
+
+
+def test_a_whole_frame_that_holds_no_record_is_passed_over_and_counted():
+    payload = msgspec.msgpack.encode([99, "from a later version"])
+    odd = HEAD.pack(len(payload), zlib.crc32(payload)) + payload
+    whole = tape_bytes(*exchange_facts()[:2]) + odd + encode(exchange_facts()[2])
+    scan = Scan(whole)
+    assert [record for _, record in scan] == [Header(INSTANCE, 5), *exchange_facts()[:3]]
+    assert (scan.skipped, scan.torn, scan.end) == (1, False, len(whole))
+    with pytest.raises(CorruptTape, match="not a record"):
+        list(read_whole(whole))
 
 
 def test_facts_fold_into_an_exchange():

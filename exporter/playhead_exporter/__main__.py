@@ -1,0 +1,61 @@
+"""``python -m playhead_exporter push|ls``: the spool without the command line of the receiver."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from playhead_exporter.push import pending, push
+from playhead_semconv.errors import PlayheadError
+from playhead_semconv.settings import Settings, resolve
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; its exit status: 0 all delivered, 1 something is left, 2 usage."""
+    parser = argparse.ArgumentParser(prog="python -m playhead_exporter")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, words in (
+        ("push", "deliver what dead processes left"),
+        ("ls", "list what is undelivered"),
+    ):
+        command = commands.add_parser(name, help=words)
+        command.add_argument("--spool", metavar="DIR", help="spool folder")
+        if name == "push":
+            command.add_argument("--endpoint", metavar="URL", help="where to deliver")
+            command.add_argument("--protocol", choices=("http/protobuf", "grpc"))
+    options = parser.parse_args(arguments)
+    flags = {
+        "spool_dir": options.spool,
+        "endpoint": getattr(options, "endpoint", None),
+        "protocol": getattr(options, "protocol", None),
+    }
+    try:
+        settings = resolve(os.environ, flags=flags).settings
+        return _push(settings) if options.command == "push" else _list(settings)
+    except PlayheadError as problem:
+        print(problem, file=sys.stderr)
+        return problem.exit_status
+
+
+def _push(settings: Settings) -> int:
+    report = push(settings)
+    tally = report.tally
+    print(f"delivered {tally.facts} facts, {tally.spans} spans")
+    if tally.rejected or tally.partly_refused:
+        print(f"refused {tally.rejected + tally.partly_refused}", file=sys.stderr)
+    dead = [one for one in report.remaining if not one.alive]
+    if report.problem:
+        print(f"{report.problem}; {sum(one.facts for one in dead)} facts remain", file=sys.stderr)
+    return 1 if dead or report.problem or tally.rejected else 0
+
+
+def _list(settings: Settings) -> int:
+    for one in pending(settings):
+        state = f"pid {one.pid}" if one.alive else "dead"
+        print(f"{one.instance.hex()}  {one.agent}  {state}  {one.facts} facts  {one.spans} spans")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

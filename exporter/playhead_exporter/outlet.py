@@ -1,0 +1,191 @@
+"""The outlet of an agent process: a spool, and the threads that empty it."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from playhead_exporter.notices import Notices
+from playhead_exporter.shipping.kind import EndpointKind
+from playhead_exporter.shipping.rejected import Rejected
+from playhead_exporter.shipping.shipper import Shipper
+from playhead_exporter.shipping.transports import transport_opener
+from playhead_exporter.spans import SpoolSpanProcessor
+from playhead_exporter.spool.budget import Budget
+from playhead_exporter.spool.copier import Copier, Write
+from playhead_exporter.spool.cursor import Position
+from playhead_exporter.spool.head import Head
+from playhead_exporter.spool.places import Places
+from playhead_exporter.spool.segments import LiveSegments
+from playhead_exporter.spool.spool import Spool
+from playhead_semconv.settings import Settings, resolve
+
+FIRST_MEETING_S = 0.08
+"""How long a process that ends waits for an endpoint that has never answered."""
+DISK_AT_EXIT_S = 0.05
+"""How long it waits for the disk; what is in shared memory is safe from its death."""
+SYNC_DEADLINE_S = 1.0
+"""With ``PLAYHEAD_SPOOL_SYNC=always``: how long an append waits for the disk before that is a stall."""
+
+
+class SpoolOutlet:
+    """What an agent process sends its record through; a `playhead_semconv.seams.Outlet`."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        resource: Mapping[str, Any],
+        places: Places | None = None,
+        write: Write = os.pwrite,
+    ) -> None:
+        """Opens nothing yet: files and threads come with the first fact.
+
+        ``write`` puts bytes into a segment. `ConfigurationError` if the settings make no sense.
+        """
+        self._settings = settings
+        self._places = places or Places.of(settings)
+        self._write = write
+        self.notices = Notices(settings.quiet)
+        endpoint, self._open_transport = transport_opener(settings)
+        kind = settings.endpoint_kind
+        if kind == "auto" and endpoint.protocol == "grpc":
+            kind = "playhead"
+        self._kind = EndpointKind(endpoint, kind, self._places.spool)
+        self._copier: Copier | None = None
+        self._shipper: Shipper | None = None
+        self._closed = False
+        self._nothing_left = True
+        self.sink = Spool(
+            self._places,
+            plain_resource(resource),
+            memory_bytes=settings.spool_memory_bytes,
+            on_begin=self._begin,
+            wake_copier=self._wake_copier,
+            after_append=self._wait_for_disk if settings.spool_sync == "always" else None,
+            disk_stalled=self._disk_stalled,
+        )
+        self.span_processor = SpoolSpanProcessor(
+            self.sink.append_span, self._kind.whole, self.flush, self.notices
+        )
+
+    @property
+    def shipper(self) -> Shipper | None:
+        """The thread that delivers; None before the first fact."""
+        return self._shipper
+
+    def flush(self, timeout_s: float) -> bool:
+        """Deliver what is there now. False as soon as an attempt fails, or after ``timeout_s``."""
+        shipper = self._current_shipper()
+        if shipper is None:
+            return True
+        mark = self._mark()
+        return self._nothing_left if mark is None else shipper.flush(mark, timeout_s)
+
+    def close(self, timeout_s: float) -> bool:
+        """Deliver and stop; True if nothing is left. Idempotent.
+
+        Waits at most ``timeout_s``, and only for an endpoint that answers. What remains is in the
+        spool, from where the next process, or ``playhead spool push``, sends it. Facts that come
+        later are kept too.
+        """
+        shipper, copier = self._current_shipper(), self._copier
+        if shipper is None or copier is None or self._closed:
+            return self._nothing_left
+        self._closed = True
+        deadline = time.monotonic() + timeout_s
+        if shipper.standing is None:
+            shipper.meet(min(timeout_s, FIRST_MEETING_S))
+        delivered = False
+        if shipper.standing:
+            delivered = shipper.flush(self._mark(), timeout_s)
+            if delivered:
+                shipper.flush(None, max(0.0, deadline - time.monotonic()), left=True)
+        if not delivered:
+            copier.flush(min(timeout_s, DISK_AT_EXIT_S))
+        mark = self.sink.retire()
+        shipper.stop(DISK_AT_EXIT_S)
+        copier.stop(DISK_AT_EXIT_S)
+        self._nothing_left = mark is None or shipper.position >= mark
+        if self._nothing_left and not copier.thread.is_alive():
+            self.sink.clear()
+        return self._nothing_left
+
+    def _begin(self) -> None:
+        """The first fact of a process instance is about to be written: start its threads."""
+        budget = Budget(self._places.spool, self._settings.spool_budget_bytes)
+        self._closed = False
+        self._nothing_left = True
+        self._copier = Copier(
+            self.sink,
+            self._places,
+            budget,
+            self.notices,
+            sync=self._settings.spool_sync == "always",
+            write=self._write,
+        )
+        live = LiveSegments(self.sink, self._places)
+        self._shipper = Shipper(
+            live,
+            self._places,
+            self._open_transport,
+            Rejected(self._places.spool, budget, self.notices),
+            self.notices,
+            interval_s=self._settings.export_interval_ms / 1000,
+            learn=None if self._kind.settled else self._kind.learn,
+            pending=self._pending,
+        )
+        with contextlib.suppress(RuntimeError):  # the interpreter ends: the next process will see to it
+            self._copier.start()
+            self._shipper.start()
+
+    def _current_shipper(self) -> Shipper | None:
+        """That of this process; a forked child that has written nothing has none."""
+        return self._shipper if self.sink.current is not None or self._closed else None
+
+    def _mark(self) -> Position | None:
+        head = self.sink.current
+        return None if head is None else Position(head.number, head.written)
+
+    def _pending(self) -> int:
+        shipper = self._shipper
+        return self.sink.count - (0 if shipper is None else shipper.own_facts)
+
+    def _wake_copier(self) -> None:
+        if self._copier is not None:
+            self._copier.wake()
+
+    def _disk_stalled(self) -> str:
+        return "" if self._copier is None else self._copier.stalled()
+
+    def _wait_for_disk(self, head: Head, upto: int) -> None:
+        if self._copier is not None:
+            self._copier.wait(head, upto, SYNC_DEADLINE_S)
+
+
+def open_outlet(resource: dict[str, Any], settings: Settings | None = None) -> SpoolOutlet:
+    """The entry point: the outlet of this process. Closed at exit by itself.
+
+    ``settings``: those of the environment if not given. `ConfigurationError` if they make no sense.
+    """
+    settings = settings or resolve(os.environ).settings
+    outlet = SpoolOutlet(settings, resource)
+    close: Callable[[float], bool] = outlet.close
+    atexit.register(close, settings.exit_flush_ms / 1000)
+    return outlet
+
+
+def plain_resource(resource: Mapping[str, Any]) -> dict[str, str | int | float | bool | list[str]]:
+    """Resource attributes as the header of a tape holds them."""
+    return {str(key): _plain(value) for key, value in resource.items() if value is not None}
+
+
+def _plain(value: Any) -> str | int | float | bool | list[str]:
+    if isinstance(value, str | bool | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [str(item) for item in value]  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    return str(value)

@@ -1,0 +1,1 @@
+"""OTLP requests and the transports that carry them."""

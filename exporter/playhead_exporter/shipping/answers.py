@@ -1,0 +1,62 @@
+"""What an endpoint can say to a request, and the transport that asks it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from playhead_exporter.shipping.endpoint import Signal
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Taken. What it refused of it is told, and must not be sent again."""
+
+    refused: int = 0
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TryLater:
+    """Not taken now; the same request may be sent again."""
+
+    reason: str
+    after_s: float | None = None
+    """The endpoint's own wish."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """This request will never be taken: something in it is bad, or it is too large."""
+
+    reason: str
+    too_large: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unwelcome:
+    """The endpoint takes nothing of this kind, whatever is in it: wrong path, wrong token, …"""
+
+    reason: str
+    hint: str = ""
+    wrong_place: bool = False
+    """Nothing speaks OTLP at that address."""
+
+
+Answer: TypeAlias = Accepted | TryLater | Refused | Unwelcome
+
+
+class Transport(Protocol):
+    """Carries one request. Never raises; blocks for at most the given time."""
+
+    def send(self, signal: Signal, request: bytes, timeout_s: float) -> Answer:
+        """``request``: an OTLP export request, protobuf."""
+        ...
+
+    def is_playhead(self, timeout_s: float) -> bool | TryLater:
+        """Whether the endpoint is a playhead receiver."""
+        ...
+
+    def close(self) -> None:
+        """Close its connections. Idempotent."""
+        ...

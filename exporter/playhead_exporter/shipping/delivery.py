@@ -1,0 +1,150 @@
+"""One instance's tape on its way to the endpoint: which records are next, and what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from google.protobuf.message import DecodeError
+
+from playhead_exporter.notices import Notices
+from playhead_exporter.shipping.answers import Accepted, Refused, Transport, TryLater, Unwelcome
+from playhead_exporter.shipping.endpoint import Signal
+from playhead_exporter.shipping.rejected import Rejected
+from playhead_exporter.shipping.requests import Request, requests_of
+from playhead_exporter.spool.segments import Segments, Window, read_window
+from playhead_semconv.facts import Fact
+from playhead_semconv.frames import Record
+
+WINDOW_BYTES = 4 * 1024 * 1024
+UNPACKABLE = (ValueError, TypeError, DecodeError)
+"""What packing raises when a record holds what OTLP cannot."""
+SMALL_BYTES = 64 * 1024
+"""A record smaller than this is not refused for its size, whatever the endpoint says."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of the records of this process and of those it took over."""
+
+    facts: int = 0
+    spans: int = 0
+    requests: int = 0
+    partly_refused: int = 0
+    """Records that an endpoint refused in an otherwise accepted request."""
+    rejected: int = 0
+    """Records that were put aside."""
+    damaged: int = 0
+    """Segments with a place that could not be read."""
+
+
+class Delivery:
+    """Sends the tape of one instance, request by request, in order.
+
+    A request that was accepted is not sent again by this object, also when one behind it has to wait.
+    """
+
+    def __init__(
+        self,
+        segments: Segments,
+        transport: Transport,
+        rejected: Rejected,
+        notices: Notices,
+        tally: Tally,
+    ) -> None:
+        self._segments = segments
+        self._transport = transport
+        self._rejected = rejected
+        self._notices = notices
+        self._tally = tally
+        self._queue: list[Request] = []
+        self.position = segments.load()
+        """Everything before it is delivered."""
+        self.facts = 0
+        """How many facts that were."""
+        self._end = self.position
+        self._facts = self._spans = 0
+
+    @property
+    def instance(self) -> bytes:
+        """Whose tape it is."""
+        return self._segments.instance
+
+    def step(self, timeout_s: float) -> bool | TryLater | Unwelcome:
+        """Send one request. True: sent; False: there is nothing to send; else the endpoint's answer."""
+        if not self._queue and not self._fill():
+            return False
+        if not self._queue:
+            return self._advance()
+        request = self._queue[0]
+        body = request.body()
+        answer = self._transport.send(request.signal, body, timeout_s)
+        if isinstance(answer, Refused):
+            if len(request.items) == 1 and answer.too_large and len(body) < SMALL_BYTES:
+                return TryLater(answer.reason)
+            self._refused(request, answer.reason)
+        elif isinstance(answer, Accepted):
+            self._queue.pop(0)
+            self._tally.requests += 1
+            self._partly(request.signal, answer)
+        else:
+            return answer
+        return self._advance() if not self._queue else True
+
+    def _fill(self) -> bool:
+        window = read_window(self._segments, self.position, WINDOW_BYTES)
+        if window.damage:
+            self._tally.damaged += 1
+            self._notices.say(
+                f"damage {self._segments.instance.hex()}",
+                f"the spool of {self._segments.instance.hex()} is damaged: {window.damage};"
+                " what is behind it is lost",
+            )
+        self._end = window.end
+        self._facts = sum(isinstance(record, Fact) for record in window.records)
+        self._spans = len(window.records) - self._facts
+        self._queue = self._requests(window)
+        return bool(self._queue) or window.end != self.position
+
+    def _requests(self, window: Window) -> list[Request]:
+        instance, resource = self.instance, window.resource
+        try:
+            return list(requests_of(window.records, instance, resource))
+        except UNPACKABLE:
+            good: list[Record] = []
+            for record in window.records:
+                try:
+                    list(requests_of([record], instance, resource))
+                    good.append(record)
+                except UNPACKABLE as problem:
+                    self._tally.rejected += 1
+                    self._notices.say("unpackable", f"a record cannot be sent and is lost: {problem}")
+            return list(requests_of(good, instance, resource))
+
+    def _advance(self) -> bool:
+        self._tally.facts += self._facts
+        self.facts += self._facts
+        self._tally.spans += self._spans
+        self._facts = self._spans = 0
+        self.position = self._end
+        self._segments.delivered(self.position)
+        return True
+
+    def _refused(self, request: Request, reason: str) -> None:
+        """Find the record that is to blame: by halves, until it stands alone."""
+        if len(request.items) > 1:
+            self._queue[:1] = request.halves()
+            return
+        self._queue.pop(0)
+        self._tally.rejected += 1
+        self._rejected.keep(request, self._segments.instance, reason)
+
+    def _partly(self, signal: Signal, answer: Accepted) -> None:
+        if answer.refused:
+            self._tally.partly_refused += answer.refused
+            kind = "spans" if signal is Signal.TRACES else "log records"
+            self._notices.say(
+                f"partly {signal}",
+                f"the endpoint refused {answer.refused} {kind} and kept the rest: {answer.message}",
+            )
+        elif answer.message:
+            self._notices.say(f"warning {signal}", f"the endpoint says: {answer.message}")

@@ -1,0 +1,66 @@
+"""An endpoint as the user wrote it: a base, or the full path of one signal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import urlsplit, urlunsplit
+
+from playhead_semconv.errors import ConfigurationError
+
+DEFAULT_PORTS = {"http/protobuf": 4318, "grpc": 4317}
+
+
+class Signal(StrEnum):
+    """What a request carries; the value is the end of its HTTP path."""
+
+    TRACES = "traces"
+    LOGS = "logs"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where requests go."""
+
+    base: str
+    """Scheme, host, port and perhaps a path, without a slash at the end."""
+    protocol: str
+    """http/protobuf or grpc."""
+
+    @classmethod
+    def parse(cls, text: str, protocol: str) -> Endpoint:
+        """From the settings. `ConfigurationError` if it names no place."""
+        if protocol not in DEFAULT_PORTS:
+            raise ConfigurationError(
+                f"protocol is {protocol!r}", hint="use http/protobuf or grpc: PLAYHEAD_PROTOCOL=grpc"
+            )
+        parts = urlsplit(text if "://" in text else f"http://{text}")
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ConfigurationError(
+                f"endpoint {text!r} is no http(s) URL", hint="e.g. http://127.0.0.1:4318"
+            )
+        path = parts.path.rstrip("/")
+        for signal in Signal:
+            path = path.removesuffix(f"/v1/{signal}")
+        netloc = parts.netloc if parts.port else f"{parts.netloc}:{_port(parts.scheme, protocol)}"
+        return cls(urlunsplit((parts.scheme, netloc, path, "", "")), protocol)
+
+    @property
+    def secure(self) -> bool:
+        """Whether the connection is encrypted."""
+        return self.base.startswith("https://")
+
+    @property
+    def target(self) -> str:
+        """Host and port, as gRPC wants it."""
+        return urlsplit(self.base).netloc.rpartition("@")[2]
+
+    def url(self, signal: Signal) -> str:
+        """Full HTTP address for one signal."""
+        return f"{self.base}/v1/{signal}"
+
+
+def _port(scheme: str, protocol: str) -> int:
+    if protocol == "grpc":
+        return DEFAULT_PORTS["grpc"]
+    return 443 if scheme == "https" else DEFAULT_PORTS[protocol]

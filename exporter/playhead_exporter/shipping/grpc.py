@@ -1,0 +1,99 @@
+"""OTLP over gRPC. Needs the extra ``grpc``; nothing else imports this file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import grpc
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from playhead_exporter.shipping.answers import Accepted, Answer, Refused, TryLater, Unwelcome
+from playhead_exporter.shipping.endpoint import Endpoint, Signal
+
+METHODS = {
+    Signal.TRACES: "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+    Signal.LOGS: "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+}
+RETRYABLE = frozenset(
+    (
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.OUT_OF_RANGE,
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DATA_LOSS,
+    )
+)
+BAD_DATA = frozenset((grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED))
+DETAILS = "grpc-status-details-bin"
+LONGEST_MESSAGE_BYTES = 64 << 20
+
+
+class GrpcTransport:
+    """One channel to one endpoint."""
+
+    def __init__(self, endpoint: Endpoint, token: str, certificate: str) -> None:
+        """``certificate``: file of the CA to trust; empty for the system's."""
+        self._endpoint = endpoint
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        options = [
+            ("grpc.max_send_message_length", LONGEST_MESSAGE_BYTES),
+            ("grpc.max_reconnect_backoff_ms", 5000),
+        ]
+        if endpoint.secure:
+            roots = Path(certificate).read_bytes() if certificate else None
+            self._channel = grpc.secure_channel(
+                endpoint.target, grpc.ssl_channel_credentials(roots), options, grpc.Compression.Gzip
+            )
+        else:
+            self._channel = grpc.insecure_channel(endpoint.target, options, grpc.Compression.Gzip)
+
+    def send(self, signal: Signal, request: bytes, timeout_s: float) -> Answer:
+        """One unary call; what the endpoint says."""
+        call = cast(Any, self._channel).unary_unary(METHODS[signal])
+        try:
+            answer: bytes = call(request, timeout=timeout_s, metadata=self._metadata)
+        except grpc.RpcError as problem:
+            return self._answer_to(problem)
+        if signal is Signal.LOGS:
+            logs = ExportLogsServiceResponse.FromString(answer).partial_success
+            return Accepted(logs.rejected_log_records, logs.error_message)
+        spans = ExportTraceServiceResponse.FromString(answer).partial_success
+        return Accepted(spans.rejected_spans, spans.error_message)
+
+    def is_playhead(self, timeout_s: float) -> bool | TryLater:
+        """There is no such question over gRPC; it is taken to be one."""
+        return True
+
+    def close(self) -> None:
+        """Close the channel."""
+        self._channel.close()
+
+    def _answer_to(self, problem: Any) -> Answer:
+        code: grpc.StatusCode = problem.code()
+        reason = f"{self._endpoint.target} answered {code.name}: {problem.details()}"
+        after_s = _retry_info_s(problem)
+        if code in RETRYABLE or (code is grpc.StatusCode.RESOURCE_EXHAUSTED and after_s is not None):
+            return TryLater(reason, after_s)
+        if code in BAD_DATA:
+            return Refused(reason, too_large=code is grpc.StatusCode.RESOURCE_EXHAUSTED)
+        if code is grpc.StatusCode.UNIMPLEMENTED:
+            return Unwelcome(reason, "PLAYHEAD_ENDPOINT is the address of an OTLP endpoint", True)
+        if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
+            return Unwelcome(reason, "the endpoint wants another PLAYHEAD_TOKEN")
+        return Unwelcome(reason)
+
+
+def _retry_info_s(problem: Any) -> float | None:
+    for key, value in problem.trailing_metadata() or ():
+        if key != DETAILS:
+            continue
+        for detail in Status.FromString(value).details:
+            info = RetryInfo()
+            if detail.Unpack(info):
+                return info.retry_delay.seconds + info.retry_delay.nanos / 1e9
+    return None

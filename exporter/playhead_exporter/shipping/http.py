@@ -1,0 +1,158 @@
+"""OTLP over HTTP with protobuf."""
+
+from __future__ import annotations
+
+import email.utils
+import gzip
+import json
+import time
+from collections.abc import Mapping
+
+import urllib3
+from google.protobuf.message import DecodeError
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+from playhead_exporter.shipping.answers import Accepted, Answer, Refused, TryLater, Unwelcome
+from playhead_exporter.shipping.endpoint import Endpoint, Signal
+
+PROTOBUF = "application/x-protobuf"
+RETRYABLE = frozenset((429, 502, 503, 504))
+BAD_DATA = frozenset((400, 413, 415, 422))
+COMPRESS_LEVEL = 1
+CONNECT_TIMEOUT_S = 2.0
+LONGEST_ANSWER_BYTES = 1 << 20
+
+
+class HttpTransport:
+    """One connection pool to one endpoint. One thread at a time."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        token: str,
+        certificate: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """``certificate``: file of the CA to trust; empty for the system's."""
+        self._endpoint = endpoint
+        self._headers = {"Content-Type": PROTOBUF, "Content-Encoding": "gzip", "User-Agent": "playhead"}
+        self._headers.update(headers or {})
+        if token:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._pool = urllib3.PoolManager(
+            num_pools=2, maxsize=1, retries=False, ca_certs=certificate or None
+        )
+
+    def send(self, signal: Signal, request: bytes, timeout_s: float) -> Answer:
+        """POST one request; what the endpoint says."""
+        url = self._endpoint.url(signal)
+        body = gzip.compress(request, COMPRESS_LEVEL, mtime=0)
+        try:
+            status, headers, answer = self._ask("POST", url, timeout_s, self._headers, body)
+        except urllib3.exceptions.HTTPError as problem:
+            return TryLater(f"{self._endpoint.base}: {_plain(problem)}")
+        if 200 <= status < 300:
+            return _accepted(signal, answer)
+        reason = f"{self._endpoint.base} answered {status} at {_path(url)}{_message(headers, answer)}"
+        if status in RETRYABLE:
+            return TryLater(reason, retry_after_s(headers.get("retry-after")))
+        if status in BAD_DATA:
+            return Refused(reason, too_large=status == 413)
+        if status in (404, 405):
+            return Unwelcome(reason, "PLAYHEAD_ENDPOINT is the base address of an OTLP endpoint", True)
+        if status in (401, 403):
+            return Unwelcome(reason, "the endpoint wants another PLAYHEAD_TOKEN")
+        return Unwelcome(reason)
+
+    def is_playhead(self, timeout_s: float) -> bool | TryLater:
+        """GET /v1/playhead."""
+        url = f"{self._endpoint.base}/v1/playhead"
+        headers = {k: v for k, v in self._headers.items() if k in ("Authorization", "User-Agent")}
+        try:
+            status, answer_headers, answer = self._ask("GET", url, timeout_s, headers)
+        except urllib3.exceptions.HTTPError as problem:
+            return TryLater(f"{self._endpoint.base}: {_plain(problem)}")
+        if status in RETRYABLE:
+            after_s = retry_after_s(answer_headers.get("retry-after"))
+            return TryLater(f"{self._endpoint.base} answered {status} at /v1/playhead", after_s)
+        try:
+            found = json.loads(answer)
+        except ValueError:
+            return False
+        return status == 200 and isinstance(found, dict) and "playhead" in found
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.clear()
+
+    def _ask(
+        self, method: str, url: str, timeout_s: float, headers: dict[str, str], body: bytes | None = None
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        timeout = urllib3.Timeout(connect=min(CONNECT_TIMEOUT_S, timeout_s), total=timeout_s)
+        answer = self._pool.request(
+            method,
+            url,
+            body=body,
+            headers=headers,
+            timeout=timeout,
+            redirect=False,
+            preload_content=False,
+        )
+        try:
+            return answer.status, answer.headers, answer.read(LONGEST_ANSWER_BYTES)
+        finally:
+            answer.drain_conn()
+            answer.release_conn()
+
+
+def retry_after_s(value: str | None) -> float | None:
+    """Seconds that a Retry-After header asks for; it holds seconds or a date."""
+    if not value:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        then = email.utils.parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    return max(0.0, then.timestamp() - time.time())
+
+
+def _accepted(signal: Signal, answer: bytes) -> Accepted:
+    try:
+        if signal is Signal.LOGS:
+            logs = ExportLogsServiceResponse.FromString(answer).partial_success
+            return Accepted(logs.rejected_log_records, logs.error_message)
+        spans = ExportTraceServiceResponse.FromString(answer).partial_success
+        return Accepted(spans.rejected_spans, spans.error_message)
+    except DecodeError:
+        return Accepted()
+
+
+def _message(headers: Mapping[str, str], answer: bytes) -> str:
+    """What the body says, as `google.rpc.Status` or as text."""
+    kind = headers.get("content-type", "").partition(";")[0]
+    text = ""
+    if kind == PROTOBUF:
+        try:
+            text = Status.FromString(answer).message
+        except DecodeError:
+            return ""
+    elif kind.startswith("text/") or kind == "application/json":
+        text = answer[:200].decode("utf-8", "replace")
+    return f": {text.strip()}" if text.strip() else ""
+
+
+def _path(url: str) -> str:
+    return "/" + url.split("/", 3)[3]
+
+
+def _plain(problem: Exception) -> str:
+    """What an HTTP library's exception says, without its object addresses."""
+    cause = problem.__cause__ or getattr(problem, "reason", None) or problem
+    text = str(cause)
+    return text.split(": ", 1)[1] if text.startswith("<") and ": " in text else text or repr(cause)

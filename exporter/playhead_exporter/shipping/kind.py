@@ -1,0 +1,57 @@
+"""Whether an endpoint is a playhead receiver: as set, as it says, or as it said last time."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, cast
+
+from playhead_exporter.shipping.endpoint import Endpoint
+from playhead_exporter.spool.places import ENDPOINT, FILE_MODE
+from playhead_semconv.errors import ConfigurationError
+
+KINDS = ("auto", "playhead", "other")
+
+
+class EndpointKind:
+    """What is known of one endpoint. Until something is, it is taken to be playhead."""
+
+    def __init__(self, endpoint: Endpoint, setting: str, spool: Path) -> None:
+        """`ConfigurationError` if ``setting`` is not one of `KINDS`."""
+        if setting not in KINDS:
+            raise ConfigurationError(f"endpoint-kind is {setting!r}", hint=f"use {', '.join(KINDS)}")
+        self._base = endpoint.base
+        self._path = spool / ENDPOINT
+        self.settled = setting != "auto"
+        """No need to ask."""
+        self._playhead = setting == "playhead" if self.settled else self._remembered()
+
+    def whole(self) -> bool:
+        """Whether spans must travel whole."""
+        return not self._playhead
+
+    def learn(self, playhead: bool) -> None:
+        """The endpoint has said what it is."""
+        changed = playhead != self._playhead or not self._path.exists()
+        self._playhead = playhead
+        self.settled = True
+        if changed:
+            self._remember(playhead)
+
+    def _remembered(self) -> bool:
+        try:
+            found: Any = json.loads(self._path.read_text("utf-8"))
+        except (OSError, ValueError):
+            return True
+        return not (isinstance(found, dict) and cast(dict[str, Any], found).get(self._base) is False)
+
+    def _remember(self, playhead: bool) -> None:
+        draft = self._path.with_suffix(".draft")
+        try:
+            fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+            with os.fdopen(fd, "w", encoding="utf-8") as file:
+                json.dump({self._base: playhead}, file)
+            os.replace(draft, self._path)
+        except OSError:
+            return  # asked again next time

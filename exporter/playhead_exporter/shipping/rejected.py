@@ -1,0 +1,51 @@
+"""Requests that an endpoint refused for good: kept beside the spool, with the reason."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from playhead_exporter.notices import Notices
+from playhead_exporter.shipping.requests import Request
+from playhead_exporter.spool.budget import Budget
+from playhead_exporter.spool.places import FILE_MODE, REJECTED, make_folder
+from playhead_semconv.errors import ReceiverRefused
+
+
+class Rejected:
+    """The folder of what was refused. Each is an OTLP request (``.otlp``) and a reason (``.txt``)."""
+
+    def __init__(self, spool: Path, budget: Budget, notices: Notices) -> None:
+        self.folder = spool / REJECTED
+        self.count = 0
+        self._budget = budget
+        self._notices = notices
+
+    def keep(self, request: Request, instance: bytes, reason: str) -> None:
+        """Put ``request``, of one record, aside."""
+        self.count += 1
+        body = request.body()
+        name = f"{time.time_ns()}-{instance.hex()[:8]}-{self.count}.{request.signal}"
+        kept = ""
+        if self._budget.allows(len(body)):
+            try:
+                make_folder(self.folder)
+                _write(self.folder / f"{name}.otlp", body)
+                _write(self.folder / f"{name}.txt", f"{reason}\n".encode())
+                kept = f"it is kept as {self.folder / name}.otlp"
+            except OSError as problem:
+                kept = f"and it could not be kept: {problem.strerror}"
+        else:
+            kept = "and it could not be kept: the disk budget is used up"
+        what = f"a record of {len(body)} bytes was refused"
+        self._notices.fail(
+            "rejected",
+            ReceiverRefused(what, cause=reason, hint=kept),
+        )
+
+
+def _write(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)

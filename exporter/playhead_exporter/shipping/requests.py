@@ -1,0 +1,132 @@
+"""Records of a tape as OTLP requests that no default limit refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
+
+from playhead_exporter.shipping.endpoint import Signal
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import Fact
+from playhead_semconv.frames import Record, SpanRecord
+from playhead_semconv.otlp import pack, pack_resource, resource_logs
+
+REQUEST_BYTES = 4 * 1024 * 1024
+"""No request is longer, uncompressed, unless a single record is."""
+_ENVELOPE_BYTES = 4096
+
+
+class LogRequest:
+    """Log records of one process instance."""
+
+    signal = Signal.LOGS
+
+    def __init__(self, resource: Resource, items: list[LogRecord]) -> None:
+        self._resource = resource
+        self.items = items
+
+    def body(self) -> bytes:
+        """The OTLP request."""
+        logs = resource_logs(self._resource, self.items)
+        return ExportLogsServiceRequest(resource_logs=[logs]).SerializeToString()
+
+    def halves(self) -> tuple[LogRequest, LogRequest]:
+        """Two requests with the same records."""
+        middle = len(self.items) // 2
+        return (
+            LogRequest(self._resource, self.items[:middle]),
+            LogRequest(self._resource, self.items[middle:]),
+        )
+
+
+class SpanRequest:
+    """Finished spans, each with its resource and scope; equal ones are shared in the body."""
+
+    signal = Signal.TRACES
+
+    def __init__(self, items: list[ResourceSpans]) -> None:
+        self.items = items
+
+    def body(self) -> bytes:
+        """The OTLP request."""
+        return merge_spans(self.items).SerializeToString()
+
+    def halves(self) -> tuple[SpanRequest, SpanRequest]:
+        """Two requests with the same spans."""
+        middle = len(self.items) // 2
+        return SpanRequest(self.items[:middle]), SpanRequest(self.items[middle:])
+
+
+Request = LogRequest | SpanRequest
+
+
+def requests_of(
+    records: list[Record],
+    instance: bytes,
+    resource: Mapping[str, Any],
+    limit_bytes: int = REQUEST_BYTES,
+) -> Iterator[Request]:
+    """Requests with all of ``records``, facts before the spans that rest on them.
+
+    A single record over ``limit_bytes`` travels alone.
+    """
+    of_instance = pack_resource(instance, resource)
+    free = limit_bytes - _ENVELOPE_BYTES - of_instance.ByteSize()
+    facts = (record for record in records if isinstance(record, Fact))
+    for logs in bounded(pack(facts), free):
+        yield LogRequest(of_instance, logs)
+    spans = (_span(record, instance) for record in records if isinstance(record, SpanRecord))
+    for some in bounded(spans, limit_bytes - _ENVELOPE_BYTES):
+        yield SpanRequest(some)
+
+
+def bounded(messages: Iterator[Any], limit_bytes: int) -> Iterator[list[Any]]:
+    """Groups of consecutive messages of at most ``limit_bytes`` each; a larger one alone."""
+    group: list[Any] = []
+    taken = 0
+    for message in messages:
+        size = message.ByteSize() + 8
+        if group and taken + size > limit_bytes:
+            yield group
+            group, taken = [], 0
+        group.append(message)
+        taken += size
+    if group:
+        yield group
+
+
+def merge_spans(singles: list[ResourceSpans]) -> ExportTraceServiceRequest:
+    """One request in which equal resources and scopes stand once."""
+    request = ExportTraceServiceRequest()
+    by_resource: dict[tuple[bytes, str], ResourceSpans] = {}
+    by_scope: dict[tuple[bytes, str, bytes, str], ScopeSpans] = {}
+    for single in singles:
+        key = (single.resource.SerializeToString(deterministic=True), single.schema_url)
+        target = by_resource.get(key)
+        if target is None:
+            target = request.resource_spans.add(schema_url=single.schema_url)
+            target.resource.CopyFrom(single.resource)
+            by_resource[key] = target
+        for part in single.scope_spans:
+            scope = (*key, part.scope.SerializeToString(deterministic=True), part.schema_url)
+            group = by_scope.get(scope)
+            if group is None:
+                group = target.scope_spans.add(schema_url=part.schema_url)
+                group.scope.CopyFrom(part.scope)
+                by_scope[scope] = group
+            group.spans.extend(part.spans)
+    return request
+
+
+def _span(record: SpanRecord, instance: bytes) -> ResourceSpans:
+    spans = ResourceSpans.FromString(record.otlp)
+    if all(pair.key != a.PLAYHEAD_INSTANCE for pair in spans.resource.attributes):
+        pair = spans.resource.attributes.add(key=a.PLAYHEAD_INSTANCE)
+        pair.value.string_value = instance.hex()
+    return spans

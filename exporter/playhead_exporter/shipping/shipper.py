@@ -1,0 +1,291 @@
+"""The thread that delivers: this process's tape, and what dead processes left."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Condition, Event, Thread
+
+from opentelemetry import context
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # pyright: ignore[reportPrivateUsage]
+
+from playhead_exporter.notices import Notices
+from playhead_exporter.shipping.answers import Transport, TryLater, Unwelcome
+from playhead_exporter.shipping.delivery import Delivery, Tally
+from playhead_exporter.shipping.rejected import Rejected
+from playhead_exporter.spool.cursor import Position
+from playhead_exporter.spool.places import Places
+from playhead_exporter.spool.recovery import Left, take_left
+from playhead_exporter.spool.segments import LiveSegments, Segments
+from playhead_semconv.errors import ReceiverPath, ReceiverRefused
+
+REQUEST_TIMEOUT_S = 10.0
+FIRST_BACKOFF_S = 0.25
+LONGEST_BACKOFF_S = 30.0
+LEFT_EVERY_S = 30.0
+SAY_AFTER_FAILURES = 3
+
+
+@dataclass(slots=True)
+class Backoff:
+    """When to try again: twice as late each time, with jitter, or when the endpoint wants it."""
+
+    failures: int = 0
+    not_before: float = 0.0
+    """`time.monotonic` before which the endpoint does not want to be asked."""
+
+    def failed(self, answer: TryLater | Unwelcome) -> float:
+        """Seconds to wait after ``answer``."""
+        self.failures += 1
+        longest = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** min(self.failures, 16))
+        wait_s = longest * random.uniform(0.5, 1.0)
+        if isinstance(answer, Unwelcome):
+            wait_s = LONGEST_BACKOFF_S
+        elif answer.after_s is not None:
+            wait_s = answer.after_s * random.uniform(1.0, 1.1)
+            self.not_before = time.monotonic() + answer.after_s
+        return wait_s
+
+    def succeeded(self) -> None:
+        """The endpoint answers."""
+        self.failures = 0
+        self.not_before = 0.0
+
+
+class Shipper:
+    """Delivers in a thread of its own, and never gives up: what is not delivered stays in the spool."""
+
+    def __init__(
+        self,
+        live: LiveSegments | None,
+        places: Places,
+        open_transport: Callable[[], Transport],
+        rejected: Rejected,
+        notices: Notices,
+        *,
+        interval_s: float,
+        learn: Callable[[bool], None] | None,
+        pending: Callable[[], int] = lambda: 0,
+        only: frozenset[bytes] | None = None,
+        progress: Callable[[Tally], None] | None = None,
+    ) -> None:
+        """``live``: this process's own tape, if it has one.
+
+        ``learn`` is told whether the endpoint is playhead; None: it is known. ``pending``: how many
+        facts wait, for messages. ``only``: the dead processes to care for, if not all. ``progress``
+        is called after every request that was accepted.
+        """
+        self._only = only
+        self._progress = progress
+        self._live = live
+        self._places = places
+        self._open_transport = open_transport
+        self._rejected = rejected
+        self._notices = notices
+        self._interval_s = interval_s
+        self._learn = learn
+        self._pending = pending
+        self._backoff = Backoff()
+        self._wake = Event()
+        self._urgent = False
+        self._heard = False
+        self._stopping = False
+        self._changed = Condition()
+        self._rounds_failed = 0
+        self._left_rounds = 0
+        self._left_due = 0.0
+        self.tally = Tally()
+        self.standing: bool | None = None
+        """Whether the endpoint took what it was asked last; None: it has not answered yet."""
+        self.position = Position(0, 0)
+        """Everything of our own before it is delivered."""
+        self.own_facts = 0
+        """How many facts of our own are delivered."""
+        self.thread = Thread(target=self._run, name="playhead-shipper", daemon=True)
+
+    def start(self) -> None:
+        """Begin to deliver."""
+        self.thread.start()
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop after the request in progress; wait at most ``timeout_s`` for it."""
+        self._stopping = True
+        self._wake.set()
+        if self.thread.is_alive():
+            self.thread.join(timeout_s)
+
+    def meet(self, timeout_s: float) -> bool:
+        """Wait until the endpoint has answered for the first time; whether it takes what we send."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.standing is not None, timeout_s)
+        return bool(self.standing)
+
+    def flush(self, mark: Position | None, timeout_s: float, left: bool = False) -> bool:
+        """Deliver up to ``mark`` now, with ``left`` also what dead processes left.
+
+        False as soon as an attempt fails, or after ``timeout_s``.
+        """
+        if self._backoff.not_before > time.monotonic():
+            return self._at(mark)
+        if not self.thread.is_alive():
+            return self._at(mark)
+        with self._changed:
+            failed, rounds = self._rounds_failed, self._left_rounds
+            if left:
+                self._left_due = 0.0
+            self._urgent = True
+            self._wake.set()
+            self._changed.wait_for(
+                lambda: (
+                    self._rounds_failed > failed
+                    or (self._at(mark) and (not left or self._left_rounds > rounds))
+                ),
+                timeout_s,
+            )
+        return self._at(mark) and self._rounds_failed == failed
+
+    def deliver_left_once(self, attempts: int) -> str:
+        """In the caller's thread: deliver what dead processes left.
+
+        Empty, or what the endpoint said to the last of ``attempts`` requests in a row.
+        """
+        token = context.attach(context.set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
+        transport = self._open_transport()
+        try:
+            while True:
+                problem = self._deliver_left(transport)
+                if problem is None:
+                    return ""
+                wait_s = self._backoff.failed(problem)
+                if isinstance(problem, Unwelcome) or self._backoff.failures >= attempts:
+                    return problem.reason
+                time.sleep(wait_s)
+        finally:
+            transport.close()
+            context.detach(token)
+
+    def _at(self, mark: Position | None) -> bool:
+        return mark is None or self.position >= mark
+
+    def _run(self) -> None:
+        context.attach(context.set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
+        transport: Transport | None = None
+        own: Delivery | None = None
+        wait_s = 0.0
+        while True:
+            self._wake.wait(wait_s)
+            self._wake.clear()
+            if self._stopping:
+                break
+            if self._backoff.not_before > time.monotonic() and not self._urgent:
+                wait_s = self._backoff.not_before - time.monotonic()
+                continue
+            self._urgent = False
+            if transport is None:
+                transport = self._open_transport()
+            if own is None and self._live is not None:
+                own = self._delivery(self._live, transport)
+            problem = self._round(own, transport)
+            wait_s = self._interval_s if problem is None else self._backoff.failed(problem)
+            self._settle(problem)
+        if transport is not None:
+            transport.close()
+
+    def _round(self, own: Delivery | None, transport: Transport) -> TryLater | Unwelcome | None:
+        """Deliver all there is; None, or the answer that stopped it."""
+        if self._learn is not None:
+            found = transport.is_playhead(REQUEST_TIMEOUT_S)
+            if isinstance(found, TryLater):
+                return found
+            self._heard = True
+            self._learn(found)
+            self._learn = None
+            self._settle(None)
+        if own is not None:
+            problem = self._deliver(own)
+            if problem is not None:
+                return problem
+        if time.monotonic() >= self._left_due:
+            problem = self._deliver_left(transport)
+            if problem is not None:
+                return problem
+            self._left_due = time.monotonic() + LEFT_EVERY_S
+            self._left_rounds += 1
+        return None
+
+    def _deliver(self, delivery: Delivery) -> TryLater | Unwelcome | None:
+        while not self._stopping:
+            try:
+                answer = delivery.step(REQUEST_TIMEOUT_S)
+            except OSError as problem:
+                return TryLater(f"the spool cannot be read: {problem}")
+            if answer is False:
+                return None
+            if answer is not True:
+                return answer
+            self._heard = True
+            self._backoff.succeeded()
+            if self._progress is not None:
+                self._progress(self.tally)
+            if self._live is not None and delivery.instance == self._live.instance:
+                with self._changed:
+                    self.position = delivery.position
+                    self.own_facts = delivery.facts
+                    self._changed.notify_all()
+        return None
+
+    def _deliver_left(self, transport: Transport) -> TryLater | Unwelcome | None:
+        for instance in self._places.instances():
+            if self._stopping:
+                return None
+            if self._only is not None and instance not in self._only:
+                continue
+            left = self._take(instance)
+            if left is None:
+                continue
+            delivered = False
+            try:
+                problem = self._deliver(self._delivery(left.segments, transport))
+                delivered = problem is None and not self._stopping
+            finally:
+                if delivered:
+                    left.remove()
+                else:
+                    left.let_go()
+            if problem is not None:
+                return problem
+        return None
+
+    def _take(self, instance: bytes) -> Left | None:
+        if self._live is not None and instance == self._live.instance:
+            return None
+        try:
+            return take_left(self._places, instance)
+        except OSError as problem:
+            self._notices.say("left", f"what a dead process left cannot be read: {problem}")
+            return None
+
+    def _delivery(self, segments: Segments, transport: Transport) -> Delivery:
+        return Delivery(segments, transport, self._rejected, self._notices, self.tally)
+
+    def _settle(self, problem: TryLater | Unwelcome | None) -> None:
+        with self._changed:
+            if problem is not None or self._heard:
+                self.standing = problem is None
+                self._heard = problem is None
+            if problem is not None:
+                self._rounds_failed += 1
+            self._changed.notify_all()
+        if problem is None:
+            self._backoff.succeeded()
+            self._notices.over("endpoint", "the endpoint takes what was waiting")
+        elif isinstance(problem, Unwelcome):
+            error = ReceiverPath if problem.wrong_place else ReceiverRefused
+            waiting = f"{self._pending()} facts spooled, none lost: playhead doctor"
+            self._notices.fail("endpoint", error(problem.reason, cause=problem.hint, hint=waiting))
+        elif self._backoff.failures >= SAY_AFTER_FAILURES:
+            self._notices.say(
+                "endpoint", f"{problem.reason}; {self._pending()} facts wait in the spool, none lost"
+            )

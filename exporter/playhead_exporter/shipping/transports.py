@@ -1,0 +1,34 @@
+"""The transport that the settings name."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+
+from playhead_exporter.shipping.answers import Transport
+from playhead_exporter.shipping.endpoint import Endpoint
+from playhead_semconv.errors import ConfigurationError
+from playhead_semconv.settings import Settings
+
+
+def transport_opener(settings: Settings) -> tuple[Endpoint, Callable[[], Transport]]:
+    """The endpoint, and what opens a transport to it; nothing is opened or imported yet.
+
+    `ConfigurationError` if the settings name none.
+    """
+    endpoint = Endpoint.parse(settings.endpoint, settings.protocol)
+    if endpoint.protocol == "grpc" and importlib.util.find_spec("grpc") is None:
+        raise ConfigurationError(
+            "protocol grpc needs grpcio", hint="pip install 'playhead-exporter[grpc]'"
+        )
+
+    def open_transport() -> Transport:
+        if endpoint.protocol == "grpc":
+            from playhead_exporter.shipping.grpc import GrpcTransport
+
+            return GrpcTransport(endpoint, settings.token, settings.certificate)
+        from playhead_exporter.shipping.http import HttpTransport
+
+        return HttpTransport(endpoint, settings.token, settings.certificate)
+
+    return endpoint, open_transport

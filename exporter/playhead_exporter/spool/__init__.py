@@ -1,0 +1,19 @@
+"""The spool: what this process has to say, kept until it is delivered."""
+
+from playhead_exporter.spool.copier import Copier
+from playhead_exporter.spool.places import Places
+from playhead_exporter.spool.recovery import Pending, pending, take_left
+from playhead_exporter.spool.segments import LiveSegments, Segments, read_window
+from playhead_exporter.spool.spool import Spool
+
+__all__ = [
+    "Copier",
+    "LiveSegments",
+    "Pending",
+    "Places",
+    "Segments",
+    "Spool",
+    "pending",
+    "read_window",
+    "take_left",
+]

@@ -1,0 +1,203 @@
+"""Copies heads to the disk, in a thread of its own: the only one that ever waits for the disk."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from threading import Condition, Event, Thread
+
+from playhead_exporter.notices import Notices
+from playhead_exporter.spool.budget import Budget
+from playhead_exporter.spool.head import Head
+from playhead_exporter.spool.places import FILE_MODE, Places, segment_name
+from playhead_exporter.spool.spool import Spool
+
+PIECE_BYTES = 256 * 1024
+STALL_S = 0.05
+"""A write that takes longer than this is a stall."""
+RETRY_S = 0.25
+"""How soon the disk is tried again after it refused."""
+
+Write = Callable[[int, memoryview, int], int]
+"""``os.pwrite``: descriptor, data, offset; how many bytes were written."""
+
+
+class Copier:
+    """Copies the heads of one spool into its segments on disk, byte for byte.
+
+    A segment is a prefix of its head, so a copy that was interrupted is simply continued, by this
+    process or, after its death, by another one.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        places: Places,
+        budget: Budget,
+        notices: Notices,
+        *,
+        interval_s: float = 0.1,
+        sync: bool = False,
+        write: Write = os.pwrite,
+    ) -> None:
+        """``sync``: every copy is followed by fdatasync, and appends wait for it."""
+        self._spool = spool
+        self._places = places
+        self._budget = budget
+        self._notices = notices
+        self._interval_s = interval_s
+        self._sync = sync
+        self._write = write
+        self._fds: dict[int, int] = {}
+        self._writing_since: float | None = None
+        self._problem = ""
+        self._wake = Event()
+        self._stopping = False
+        self._copied = Condition()
+        self._rounds = 0
+        self._asked = 0
+        self._lost_said = 0
+        self._instance = spool.instance
+        self.thread = Thread(target=self._run, name="playhead-copier", daemon=True)
+
+    def start(self) -> None:
+        """Begin to copy."""
+        self.thread.start()
+
+    def wake(self) -> None:
+        """There is something to copy now."""
+        self._wake.set()
+
+    def stalled(self) -> str:
+        """Why the disk takes nothing just now; empty if it does."""
+        since = self._writing_since
+        if since is not None and time.monotonic() - since > STALL_S:
+            return "the disk stalls"
+        return self._problem
+
+    def wait(self, head: Head, upto: int, timeout_s: float) -> bool:
+        """Wait until ``head`` is on disk up to ``upto``; at once False while the disk takes nothing."""
+        if head.copied >= upto:
+            return True
+        if self.stalled() or not self.thread.is_alive():
+            return False
+        self._wake.set()
+        with self._copied:
+            return self._copied.wait_for(
+                lambda: head.copied >= upto or bool(self._problem), timeout_s
+            ) and (head.copied >= upto)
+
+    def flush(self, timeout_s: float) -> bool:
+        """Copy what is there now; False if that takes longer than ``timeout_s`` or does not succeed."""
+        deadline = time.monotonic() + timeout_s
+        return all(
+            self.wait(head, head.written, max(0.0, deadline - time.monotonic()))
+            for head in list(self._spool.heads.values())
+            if not head.released
+        )
+
+    def stop(self, timeout_s: float) -> None:
+        """Stop after the round in progress; a copy that stalls is left behind."""
+        self._stopping = True
+        self._wake.set()
+        self.thread.join(timeout_s)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._wake.wait(RETRY_S if self._problem else self._interval_s)
+            self._wake.clear()
+            if self._spool.instance != self._instance:
+                return
+            self.round()
+
+    def round(self) -> None:
+        """Copy everything that is not yet on disk, then see to the next head and to losses."""
+        self._spool.settle()
+        for number in sorted(self._spool.heads):
+            head = self._spool.heads.get(number)
+            if head is None:
+                continue
+            try:
+                if not self._copy(head):
+                    break
+            except OSError as problem:
+                self._refused(f"the spool {self._places.spool} cannot be written: {problem.strerror}")
+                break
+        else:
+            self._problem = ""
+            self._notices.over("disk", f"the spool {self._places.spool} is written again")
+        self._writing_since = None
+        with self._copied:
+            self._copied.notify_all()
+        self._spool.prepare()
+        self._spool.settle()
+        self._say_losses()
+
+    def _copy(self, head: Head) -> bool:
+        """Copy what ``head`` has got; False if the disk budget does not allow it."""
+        rolled = head.rolled
+        end = head.written
+        if head.copied < end and end > head.first_frame and not head.released:
+            if not self._budget.allows(end - head.copied):
+                self._refused(
+                    f"the spool {self._places.spool} is full: {self._budget.limit_bytes} bytes wait for"
+                    " delivery. Facts are kept in memory, then dropped. Start a receiver, or raise"
+                    " PLAYHEAD_SPOOL_BUDGET_BYTES"
+                )
+                return False
+            self._writing_since = time.monotonic()
+            fd = self._fd(head)
+            with memoryview(head.map) as data:
+                while head.copied < end:
+                    piece = data[head.copied : min(end, head.copied + PIECE_BYTES)]
+                    with piece:
+                        head.copied += self._write(fd, piece, head.copied)
+                    self._writing_since = time.monotonic()
+            if self._sync:
+                os.fdatasync(fd)
+            self._writing_since = None
+        if rolled and (head.copied >= end or head.released or end == head.first_frame):
+            self._finish(head)
+        return True
+
+    def _fd(self, head: Head) -> int:
+        fd = self._fds.get(head.number)
+        if fd is None:
+            home = self._places.home(self._instance)
+            self._spool.hold(home)
+            path = home / segment_name(head.number, "tape")
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+            self._fds[head.number] = fd
+        return fd
+
+    def _finish(self, head: Head) -> None:
+        fd = self._fds.pop(head.number, None)
+        if fd is not None:
+            os.close(fd)
+        self._spool.heads.pop(head.number, None)
+        head.remove()
+        if head.released or head.copied == 0:
+            path = self._places.home(self._instance) / segment_name(head.number, "tape")
+            path.unlink(missing_ok=True)
+            self._spool.segments.discard(head.number)
+
+    def _refused(self, text: str) -> None:
+        self._problem = text
+        self._notices.say("disk", text)
+
+    def _say_losses(self) -> None:
+        lost = self._spool.lost_facts + self._spool.lost_spans
+        if lost > self._lost_said:
+            self._lost_said = lost
+            self._notices.say(
+                "lost",
+                f"facts are being lost, the tape has a gap: {self._spool.why_lost};"
+                f" {self._spool.lost_facts} facts and {self._spool.lost_spans} spans so far",
+            )
+        elif lost and not self._problem:
+            self._notices.over(
+                "lost",
+                f"{self._spool.lost_facts} facts and {self._spool.lost_spans} spans were lost;"
+                " recording is whole again",
+            )

@@ -1,0 +1,47 @@
+"""Up to where an instance's tape is delivered."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from playhead_exporter.spool.places import CURSOR, FILE_MODE
+
+
+class Position(NamedTuple):
+    """A place on a tape: number of a segment, and the offset in it where the next frame begins."""
+
+    segment: int
+    offset: int
+
+
+START = Position(0, 0)
+
+
+def load_cursor(home: Path) -> Position:
+    """What is written in ``home``; the start of the tape if nothing readable is."""
+    try:
+        segment, offset = (home / CURSOR).read_text("ascii").split()
+        return Position(int(segment), int(offset))
+    except (OSError, ValueError):
+        return START
+
+
+def store_cursor(home: Path, position: Position) -> bool:
+    """Write the cursor, atomically. False if the disk does not take it.
+
+    Then what was delivered since is delivered once more after a restart, which is harmless.
+    """
+    path = home / CURSOR
+    draft = path.with_suffix(".draft")
+    try:
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+        try:
+            os.write(fd, f"{position.segment} {position.offset}\n".encode("ascii"))
+        finally:
+            os.close(fd)
+        os.replace(draft, path)
+    except OSError:
+        return False
+    return True

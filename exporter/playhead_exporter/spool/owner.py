@@ -1,0 +1,75 @@
+"""Whether the process that writes an instance's tape is alive: a file lock, which dies with it."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from pathlib import Path
+
+from playhead_exporter.spool.places import FILE_MODE, OWNER
+
+
+class OwnerLock:
+    """An exclusive lock on an instance folder. Ends with the process, however that ends."""
+
+    def __init__(self, folder: Path, fd: int) -> None:
+        self.folder = folder
+        self._fd = fd
+
+    @classmethod
+    def take(cls, folder: Path) -> OwnerLock | None:
+        """Lock ``folder``; None if somebody else holds it or the folder is not there."""
+        path = folder / OWNER
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        except FileNotFoundError:
+            return None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            here = os.fstat(fd)
+            there = os.stat(path)
+            if (here.st_ino, here.st_dev) != (there.st_ino, there.st_dev):
+                raise BlockingIOError(errno.EAGAIN, "the folder was removed meanwhile")
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        except (BlockingIOError, FileNotFoundError):
+            os.close(fd)
+            return None
+        except OSError as problem:
+            if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                return cls(folder, fd)
+            os.close(fd)
+            raise
+        return cls(folder, fd)
+
+    def release(self) -> None:
+        """Give the lock up."""
+        os.close(self._fd)
+
+    def forget_after_fork(self) -> None:
+        """In a forked child: let go of the copy of the descriptor; the parent's lock stays."""
+        os.close(self._fd)
+
+
+def owner_alive(folder: Path) -> bool:
+    """Whether some process holds the lock of ``folder``. Changes nothing."""
+    try:
+        fd = os.open(folder / OWNER, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def owner_pid(folder: Path) -> int | None:
+    """Process id of the last owner of ``folder``, if it is written there."""
+    try:
+        return int((folder / OWNER).read_text("ascii"))
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,60 @@
+"""Facts that carry what no tape can hold, made plain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from playhead_semconv.facts import Fact
+
+DEEPEST = 16
+"""Nesting beyond this becomes text."""
+
+UNENCODABLE = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
+"""What encoding a fact may raise when its attributes are not plain values."""
+
+
+def plain(fact: Fact) -> Fact:
+    """``fact`` with every attribute value a plain one: what is none becomes its ``repr``."""
+    return Fact(
+        fact.time_ns,
+        fact.lane,
+        _text(fact.name),
+        fact.trace_id,
+        fact.span_id,
+        fact.exchange,
+        fact.delivery,
+        {_text(key): _plain(value, 0) for key, value in dict(fact.attributes).items()},
+        fact.body,
+        fact.instance,
+        fact.seq,
+    )
+
+
+def _text(value: Any) -> str:
+    text = value if isinstance(value, str) else _repr(value)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _repr(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception as problem:  # a stranger's __repr__ may raise anything
+        return f"<{type(value).__qualname__}: repr raised {type(problem).__qualname__}>"
+
+
+def _plain(value: Any, depth: int) -> Any:
+    if value is None or isinstance(value, bool | float | bytes):
+        return value
+    if isinstance(value, int):
+        return int(value) if -(1 << 63) <= value < 1 << 63 else hex(value)
+    if isinstance(value, str) or depth == DEEPEST:
+        return _text(value)
+    if isinstance(value, Mapping):
+        items = cast(Mapping[Any, Any], value)
+        return {_text(key): _plain(item, depth + 1) for key, item in items.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item, depth + 1) for item in cast(Iterable[Any], value)]
+    return _text(value)

@@ -1,0 +1,193 @@
+"""Reading the segments of an instance: what is still to be delivered, and letting go of the rest."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from playhead_exporter.spool.cursor import Position, load_cursor, store_cursor
+from playhead_exporter.spool.places import Places, segment_name, segment_numbers
+from playhead_exporter.spool.spool import Spool
+from playhead_semconv.frames import Header, Record, Scan
+
+
+class Segments(Protocol):
+    """The segments of one process instance, ascending by number."""
+
+    @property
+    def instance(self) -> bytes:
+        """Whose they are."""
+        ...
+
+    def numbers(self) -> list[int]:
+        """Numbers of those that are there, ascending."""
+        ...
+
+    def finished(self, number: int) -> bool:
+        """Whether nothing will be added to it any more."""
+        ...
+
+    def data(self, number: int) -> memoryview | bytes:
+        """Its bytes so far, beginning with the magic. OSError if they cannot be read."""
+        ...
+
+    def load(self) -> Position:
+        """Up to where they are delivered."""
+        ...
+
+    def delivered(self, position: Position) -> None:
+        """Everything before ``position`` is delivered and may be deleted."""
+        ...
+
+
+@dataclass(slots=True)
+class Window:
+    """Some consecutive records of a tape."""
+
+    end: Position
+    """Where the next window begins."""
+    records: list[Record] = field(default_factory=list[Record])
+    resource: dict[str, Any] = field(default_factory=dict[str, Any])
+    damage: str = ""
+    """What was found instead of a frame, where a finished segment ends in something else."""
+
+
+def read_window(segments: Segments, start: Position, limit_bytes: int) -> Window:
+    """The records from ``start`` on, at most ``limit_bytes`` of frames, but at least one record.
+
+    All of them are of one segment. Empty if there is nothing (yet) behind ``start``.
+    """
+    window = Window(start)
+    for number in segments.numbers():
+        if number < start.segment:
+            continue
+        finished = segments.finished(number)
+        data = segments.data(number)
+        offset = start.offset if number == start.segment else 0
+        heading = Scan(data)
+        for _, header in heading:
+            if isinstance(header, Header):
+                window.resource = dict(header.resource)
+            break
+        scan = Scan(data, max(offset, heading.end)) if heading.end else heading
+        first = scan.end
+        for _, record in scan:
+            if not isinstance(record, Header):
+                window.records.append(record)
+            if scan.end - first >= limit_bytes:
+                window.end = Position(number, scan.end)
+                return window
+        window.end = Position(number, scan.end)
+        if scan.torn and finished:
+            window.damage = f"segment {number}, byte {scan.end}: {scan.problem}"
+            window.end = Position(number + 1, 0)
+        if window.records or window.damage or not finished:
+            return window
+    return window
+
+
+class LiveSegments:
+    """Those of this process: from its heads, without waiting for the disk, else from the disk."""
+
+    def __init__(self, spool: Spool, places: Places) -> None:
+        self._spool = spool
+        self._places = places
+        self._instance = spool.instance
+
+    @property
+    def instance(self) -> bytes:
+        """Whose they are."""
+        return self._instance
+
+    def numbers(self) -> list[int]:
+        """Numbers of those that are not yet delivered, ascending."""
+        return sorted(self._spool.segments.copy())
+
+    def finished(self, number: int) -> bool:
+        """Whether another head is written now."""
+        head = self._spool.heads.get(number)
+        return head is None or head.rolled
+
+    def data(self, number: int) -> memoryview | bytes:
+        """From memory where it still is."""
+        head = self._spool.heads.get(number)
+        if head is not None:
+            return memoryview(head.map)[: head.written]
+        return (self._places.home(self._instance) / segment_name(number, "tape")).read_bytes()
+
+    def load(self) -> Position:
+        """A process begins with an empty tape."""
+        return Position(0, 0)
+
+    def delivered(self, position: Position) -> None:
+        """Delete the segments before ``position``, in memory and on disk; keep the place."""
+        home = self._places.home(self._instance)
+        for number in self.numbers():
+            if number >= position.segment:
+                break
+            head = self._spool.heads.pop(number, None)
+            if head is not None:
+                head.released = True
+                head.remove()
+            _unlink(home / segment_name(number, "tape"))
+            self._spool.segments.discard(number)
+        if home.is_dir():
+            store_cursor(home, position)
+
+
+class LeftSegments:
+    """Those that a dead process left: on disk, and heads that the disk did not take."""
+
+    def __init__(self, instance: bytes, places: Places) -> None:
+        self._instance = instance
+        self._home = places.home(instance)
+        self._heads = (places.heads(instance), self._home)
+
+    @property
+    def instance(self) -> bytes:
+        """Whose they are."""
+        return self._instance
+
+    def numbers(self) -> list[int]:
+        """Numbers of those that are there, ascending."""
+        found = set(segment_numbers(self._home, "tape"))
+        for folder in self._heads:
+            found |= set(segment_numbers(folder, "head"))
+        return sorted(found)
+
+    def finished(self, number: int) -> bool:
+        """The dead write no more."""
+        return True
+
+    def data(self, number: int) -> memoryview | bytes:
+        """From the head where there is one: it has everything that the copy has."""
+        for folder in self._heads:
+            try:
+                return (folder / segment_name(number, "head")).read_bytes()
+            except FileNotFoundError:
+                continue
+        return (self._home / segment_name(number, "tape")).read_bytes()
+
+    def load(self) -> Position:
+        """What the process, or who went on for it, had delivered."""
+        return load_cursor(self._home)
+
+    def delivered(self, position: Position) -> None:
+        """Delete the segments before ``position``; keep the place."""
+        for number in self.numbers():
+            if number >= position.segment:
+                break
+            _unlink(self._home / segment_name(number, "tape"))
+            for folder in self._heads:
+                _unlink(folder / segment_name(number, "head"))
+        if self._home.is_dir():
+            store_cursor(self._home, position)
+
+
+def _unlink(path: Path) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return

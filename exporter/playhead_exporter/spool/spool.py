@@ -1,0 +1,392 @@
+"""The spool of this process: takes facts and finished spans, and never lets the agent wait."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Lock, get_ident
+from typing import Any
+
+import msgspec
+
+from playhead_exporter.spool.head import Head
+from playhead_exporter.spool.owner import OwnerLock
+from playhead_exporter.spool.places import Places, make_folder, remove_folder, segment_name
+from playhead_exporter.spool.plain import UNENCODABLE, plain
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Content, Fact, digest_of
+from playhead_semconv.frames import HEAD, MAX_PAYLOAD_BYTES, Header, Record, SpanRecord, encode
+
+HEAD_BYTES = 1 << 20
+"""Size of a head, unless one frame needs more."""
+BLOB_BYTES = 1 << 20
+"""A longer body travels in blob facts of at most this."""
+HOLD_TRIES = 5
+"""Somebody who looks whether an owner lives holds the lock for a moment."""
+GAP_ROOM_BYTES = 1024
+"""More than a gap fact's frame takes."""
+
+_FRAME_HEAD_BYTES = HEAD.size
+_encode = msgspec.msgpack.Encoder().encode
+_number = msgspec.structs.force_setattr
+
+
+class Spool:
+    """Keeps the tape of this process instance in heads, from where copier and shipper take it.
+
+    It is a `playhead_semconv.seams.Sink`. `append` copies into a mapped file under a lock that is
+    only ever held for such a copy; an append from a finalizer or signal handler that interrupts
+    another append of the same thread is written at the end of that one. After ``os.fork`` the child
+    has another instance and writes into files of its own.
+    """
+
+    def __init__(
+        self,
+        places: Places,
+        resource: Mapping[str, Any],
+        *,
+        memory_bytes: int,
+        on_begin: Callable[[], None] = lambda: None,
+        wake_copier: Callable[[], None] = lambda: None,
+        after_append: Callable[[Head, int], None] | None = None,
+        disk_stalled: Callable[[], str] = lambda: "",
+    ) -> None:
+        """``memory_bytes``: what the heads may take. Makes no file before the first append.
+
+        ``on_begin`` is called when an instance writes its first fact (in a forked child: again).
+        ``after_append`` is called, outside the lock, with the head and the position behind the frame.
+        ``disk_stalled`` says why the disk takes nothing just now; empty if it does.
+        """
+        self.places = places
+        self._resource = dict(resource)
+        self._memory_bytes = memory_bytes
+        self._head_bytes = max(16384, min(HEAD_BYTES, memory_bytes // 4))
+        self._on_begin = on_begin
+        self._wake_copier = wake_copier
+        self._after_append = after_append
+        self._disk_stalled = disk_stalled
+        self._begin()
+        me = weakref.ref(self)
+
+        def in_child() -> None:
+            spool = me()
+            if spool is not None:
+                spool._after_fork()
+
+        os.register_at_fork(after_in_child=in_child)
+
+    def _begin(self) -> None:
+        self.instance: bytes = os.urandom(16)
+        self.heads: dict[int, Head] = {}
+        """Heads that are still needed in memory, by number."""
+        self.segments: set[int] = set()
+        """Numbers of the segments that are begun and not yet delivered."""
+        self._lock = Lock()
+        self._writer = 0
+        self._deferred: deque[Record] = deque()
+        self._next = 0
+        self._head: Head | None = None
+        self._prepared: Head | None = None
+        self._begun = False
+        self._numbers = itertools.count(1)
+        self._locks: dict[str, OwnerLock] = {}
+        self._lost: tuple[int, int] | None = None
+        self.lost_facts = 0
+        self.lost_spans = 0
+        self._why_lost = ""
+
+    def _after_fork(self) -> None:
+        for lock in self._locks.values():
+            lock.forget_after_fork()
+        self._begin()
+
+    # The caller's path
+
+    def append(self, fact: Fact) -> int:
+        """Number ``fact`` and keep it; its sequence number. Never raises, never waits for a disk."""
+        body = fact.body
+        if body is not None and body.inline is not None and len(body.inline) > BLOB_BYTES:
+            fact = self._split(fact, body, body.inline)
+        if self._writer == get_ident():
+            seq = self._give_number(fact)
+            self._deferred.append(fact)
+            return seq
+        seq = -1
+        kept = False
+        with self._lock:
+            try:
+                self._writer = get_ident()
+                seq = self._next
+                self._next = seq + 1
+                _number(fact, "instance", self.instance)
+                _number(fact, "seq", seq)
+                kept = self._keep(fact)
+                if self._deferred:
+                    self._drain()
+            except BaseException as problem:
+                self._interrupted(fact, seq, kept, problem)
+            finally:
+                self._writer = 0
+        if self._deferred:
+            self.settle()
+        if self._after_append is not None and self._head is not None:
+            self._after_append(self._head, self._head.written)
+        return seq
+
+    def append_span(self, span: SpanRecord) -> None:
+        """Keep a finished span, in its place among the facts. Never raises."""
+        if self._writer == get_ident():
+            self._deferred.append(span)
+            return
+        kept = False
+        with self._lock:
+            try:
+                self._writer = get_ident()
+                kept = self._keep(span)
+                if self._deferred:
+                    self._drain()
+            except BaseException as problem:
+                self._interrupted(span, -1, kept, problem)
+            finally:
+                self._writer = 0
+        if self._deferred:
+            self.settle()
+
+    def _give_number(self, fact: Fact) -> int:
+        seq = self._next
+        self._next = seq + 1
+        _number(fact, "instance", self.instance)
+        _number(fact, "seq", seq)
+        return seq
+
+    def _keep(self, record: Record) -> bool:
+        try:
+            payload = _encode(record)
+        except UNENCODABLE:
+            if not isinstance(record, Fact):
+                raise
+            payload = _encode(plain(record))
+        size = len(payload) + _FRAME_HEAD_BYTES
+        head = self._head
+        if head is None or head.written + size > head.size or self._lost is not None:
+            head = self._room(size)
+            if head is None:
+                self._lose(record, self._disk_stalled() or "more facts than memory takes")
+                return False
+        head.put(payload)
+        return True
+
+    def _interrupted(self, record: Record, seq: int, kept: bool, problem: BaseException) -> None:
+        """Something was raised in the middle of an append: Ctrl-C, or what should not be."""
+        if isinstance(problem, Exception):
+            self._lose(record, f"{type(problem).__qualname__}: {problem}")
+            return
+        if not kept and (seq >= 0 or isinstance(record, SpanRecord)):
+            if isinstance(record, Fact):
+                _number(record, "instance", self.instance)
+                _number(record, "seq", seq)
+            self._keep(record)
+        raise problem
+
+    def _drain(self) -> None:
+        while self._deferred:
+            record = self._deferred.popleft()
+            try:
+                self._keep(record)
+            except Exception as problem:  # the sink's contract: what cannot be kept is a gap
+                self._lose(record, f"{type(problem).__qualname__}: {problem}")
+
+    def _split(self, fact: Fact, body: Content, data: bytes) -> Fact:
+        """Put a long body into blob facts; the fact that refers to them."""
+        digest = body.digest or digest_of(data)
+        start = body.base_bytes if body.base is not None else 0
+        for offset in range(0, len(data), BLOB_BYTES):
+            self.append(
+                Fact(
+                    fact.time_ns,
+                    fact.lane,
+                    e.PLAYHEAD_BLOB,
+                    fact.trace_id,
+                    fact.span_id,
+                    attributes={
+                        a.PLAYHEAD_BLOB_DIGEST: digest.hex(),
+                        a.PLAYHEAD_BLOB_OFFSET: start + offset,
+                        a.PLAYHEAD_BLOB_SIZE: body.size,
+                    },
+                    body=Content.chunk(data[offset : offset + BLOB_BYTES]),
+                )
+            )
+        reference = Content(digest, body.size, None, body.base, body.base_bytes)
+        return msgspec.structs.replace(fact, body=reference)
+
+    # Room: all under the lock
+
+    def _room(self, size: int) -> Head | None:
+        """A head that takes a frame of ``size`` bytes; the present one if it does, else another."""
+        if self._lost is not None:
+            size += GAP_ROOM_BYTES
+        head = self._head
+        if head is None or head.written + size > head.size:
+            head = self._another(size)
+            if head is None:
+                return None
+        if self._lost is not None:
+            self._declare_gap(head)
+        return head
+
+    def _another(self, size: int) -> Head | None:
+        if not self._begun:
+            self._begun = True
+            self._on_begin()
+        before = self._head
+        head, self._prepared = self._prepared, None
+        if head is not None and (
+            head.written + size > head.size or (before is not None and head.number < before.number)
+        ):
+            head.remove()
+            head = None
+        if head is None:
+            head = self._make(size)
+        if head is None:
+            return None
+        self.segments.add(head.number)
+        self.heads[head.number] = head
+        self._head = head
+        if before is not None:
+            before.rolled = True
+            self._wake_copier()
+        return head
+
+    def _make(self, size: int) -> Head | None:
+        if size > MAX_PAYLOAD_BYTES:
+            self._why_lost = f"a single record of {size} bytes"
+            return None
+        header = encode(Header(self.instance, time.time_ns(), resource=self._resource))
+        wanted = max(self._head_bytes, size + len(header) + 64)
+        prepared = self._prepared
+        taken = sum(head.size for head in list(self.heads.values()))
+        taken += prepared.size if prepared is not None else 0
+        if self.heads and taken + wanted > self._memory_bytes:
+            return None
+        folders = [self.places.heads(self.instance), self.places.home(self.instance)]
+        for folder in dict.fromkeys(folders):
+            if folder == folders[1] and self._disk_stalled():
+                continue
+            try:
+                self.hold(folder)
+                return Head(folder, next(self._numbers), wanted, header)
+            except OSError as problem:
+                self._why_lost = str(problem)
+        return None
+
+    def hold(self, folder: Path) -> None:
+        """Make an instance folder and lock it, once. OSError if that cannot be done."""
+        key = os.fspath(folder)
+        for _ in range(HOLD_TRIES):
+            if key in self._locks:
+                return
+            make_folder(folder)
+            lock = OwnerLock.take(folder)
+            if lock is not None:
+                self._locks[key] = lock
+                return
+        raise BlockingIOError(errno.EAGAIN, f"{folder} is locked by another process")
+
+    def _lose(self, record: Record, why: str) -> None:
+        self._why_lost = why
+        if isinstance(record, Fact):
+            first, last = self._lost or (record.seq, record.seq)
+            self._lost = (min(first, record.seq), max(last, record.seq))
+            self.lost_facts += 1
+        else:
+            self.lost_spans += 1
+
+    def _declare_gap(self, head: Head) -> None:
+        if self._lost is None:
+            return
+        first, last = self._lost
+        gap = Fact(
+            time.time_ns(),
+            0,
+            e.PLAYHEAD_GAP,
+            attributes={
+                a.PLAYHEAD_GAP_FIRST: first,
+                a.PLAYHEAD_GAP_LAST: last,
+                a.PLAYHEAD_GAP_REASON: self._why_lost[:256],
+            },
+        )
+        self._give_number(gap)
+        head.put(_encode(gap))
+        self._lost = None
+
+    # For the background threads
+
+    def settle(self) -> None:
+        """Write what was deferred, and the gap that is not yet declared, as far as there is room."""
+        with self._lock:
+            try:
+                self._writer = get_ident()
+                self._drain()
+                if self._lost is not None:
+                    self._room(0)
+            finally:
+                self._writer = 0
+
+    def prepare(self) -> None:
+        """Make the head that comes next, so that no append has to. For the copier."""
+        head = self._head
+        if head is None or self._prepared is not None or head.size - head.written > head.size // 2:
+            return
+        self._prepared = self._make(0)
+
+    @property
+    def why_lost(self) -> str:
+        """The reason of the last loss."""
+        return self._why_lost
+
+    @property
+    def count(self) -> int:
+        """How many numbers were given."""
+        return self._next
+
+    @property
+    def current(self) -> Head | None:
+        """The head that is being written."""
+        return self._head
+
+    def retire(self) -> tuple[int, int] | None:
+        """No thread will look after the heads any more: begin another one at the next append.
+
+        Number and end of the head that was being written; None if there was none.
+        """
+        with self._lock:
+            head = self._head
+            if self._head is not None:
+                self._head.rolled = True
+                self._head = None
+            if self._prepared is not None:
+                self._prepared.remove()
+                self._prepared = None
+        return None if head is None else (head.number, head.written)
+
+    def clear(self) -> None:
+        """Everything is delivered: delete what this instance has, and let go of its folders.
+
+        A later append takes them again.
+        """
+        for number in list(self.heads):
+            self.heads.pop(number).remove()
+        home = self.places.home(self.instance)
+        for number in list(self.segments):
+            (home / segment_name(number, "tape")).unlink(missing_ok=True)
+            self.segments.discard(number)
+        for key in list(self._locks):
+            remove_folder(Path(key))
+            self._locks.pop(key).release()
