@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from playhead_semconv.facts import Content, Fact
+from playhead_semconv.settings import Settings
 
 
 class Sink(Protocol):
@@ -52,8 +53,8 @@ class Outlet(Protocol):
 class OpenOutlet(Protocol):
     """The entry point: opens the outlet of this process. May raise; the caller then says so."""
 
-    def __call__(self, resource: dict[str, Any]) -> Outlet:
-        """``resource``: attributes of the process's OTel resource."""
+    def __call__(self, resource: dict[str, Any], settings: Settings | None = None) -> Outlet:
+        """``resource``: attributes of the process's OTel resource. ``settings``: else the environment's."""
         ...
 
 
