@@ -94,6 +94,10 @@ class StoredTape(Tape, Protocol):
         """One exchange as far as its facts are there, without a walk over the tape."""
         ...
 
+    def last(self) -> int:
+        """Highest number that is here, -1 if there is none."""
+        ...
+
     def gaps(self) -> list[tuple[int, int]]:
         """Numbers that were given and are not here: ranges, first and last included."""
         ...

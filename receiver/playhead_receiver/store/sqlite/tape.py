@@ -40,6 +40,11 @@ class SqliteTape:
             yield from (fact for fact in run if fact.seq > after)
             after = run[-1].seq
 
+    def last(self) -> int:
+        """Highest number that is here, -1 if there is none."""
+        found = self._reader.one("SELECT max(last) FROM fact_range WHERE instance = ?", (self._find(),))
+        return -1 if found is None or found[0] is None else found[0]
+
     def gaps(self) -> list[tuple[int, int]]:
         """Numbers that were given and are not here: ranges, first and last included."""
         row = self._find()

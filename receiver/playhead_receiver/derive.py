@@ -1,0 +1,202 @@
+"""Spans made whole: what a span left out is derived from the exchange it refers to.
+
+To a playhead endpoint the content of a span travels as a reference to the exchange it comes from. Here
+it is derived with the function that the agent itself uses, on demand; nothing is stored twice. A span
+that has started and not come (it runs, or its process died) is built from its start fact and from
+what its exchange shows so far.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Any, cast
+
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
+
+from playhead_receiver.store.protocol import Store, StoredSpan, StoredTape
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import TapeError
+from playhead_semconv.facts import Exchange, ExchangeId, Fact
+from playhead_semconv.otlp import set_attributes, value_of
+from playhead_semconv.wire import DIALECTS, Derived, PrefixCache, WireResponse, derive, wire_of
+
+TAPES_KEPT = 16
+
+_BOOKKEEPING = frozenset((a.PLAYHEAD_SPAN_NAME, a.PLAYHEAD_SPAN_KIND, a.PLAYHEAD_SPAN_PARENT))
+
+
+class Deriver:
+    """Makes spans of one store whole. Keeps what consecutive spans share; one thread at a time."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._tapes: OrderedDict[bytes, StoredTape] = OrderedDict()
+        self._cache = PrefixCache()
+
+    def is_whole(self, stored: StoredSpan) -> bool:
+        """Whether all that a span rests on is here, or is known never to come."""
+        at = attributes_of(span_of(ResourceSpans.FromString(stored.otlp)), _RESTING)
+        reference = reference_of(at)
+        rests_on = at.get(a.PLAYHEAD_RESTS_ON)
+        if reference is None or not at.get(a.PLAYHEAD_DERIVED) or not isinstance(rests_on, int):
+            return True
+        tape = self._tape(reference[0])
+        return tape.last() >= rests_on or any(first <= rests_on <= last for first, last in tape.gaps())
+
+    def whole(self, stored: StoredSpan) -> ResourceSpans:
+        """A span with all that it left out; as it came where its exchange is not here."""
+        envelope = ResourceSpans.FromString(stored.otlp)
+        span = span_of(envelope)
+        at = attributes_of(span, _RESTING)
+        left_out: Any = at.get(a.PLAYHEAD_DERIVED)
+        reference = reference_of(at)
+        wire = at.get(a.PLAYHEAD_WIRE)
+        if not isinstance(left_out, list) or reference is None or wire not in DIALECTS:
+            return envelope
+        instance, id = reference
+        exchange = self._tape(instance).exchange(id)
+        derived = None if exchange is None else self._derive(instance, exchange, str(wire))
+        if derived is None:
+            return envelope
+        present = {pair.key for pair in span.attributes}
+        found = {
+            name: derived.attributes[name]
+            for name in cast(list[Any], left_out)
+            if name in derived.attributes and name not in present
+        }
+        kept = [pair for pair in span.attributes if pair.key != a.PLAYHEAD_DERIVED]
+        del span.attributes[:]
+        span.attributes.extend(kept)
+        set_attributes(span.attributes, found)
+        return envelope
+
+    def pending(self, trace_id: bytes) -> Iterator[ResourceSpans]:
+        """The spans of a trace that have started and not come, without an end, as far as they got."""
+        for start in self._store.pending(trace_id):
+            yield self.begun(start)
+
+    def begun(self, start: Fact) -> ResourceSpans:
+        """The span that a start fact began, without an end, as far as it got."""
+        envelope = ResourceSpans()
+        resource = self._store.resource(start.instance)
+        if resource is not None:
+            envelope.resource.ParseFromString(resource)
+        at = start.attributes
+        kind = at.get(a.PLAYHEAD_SPAN_KIND)
+        span = envelope.scope_spans.add().spans.add(
+            trace_id=start.trace_id,
+            span_id=start.span_id,
+            parent_span_id=_parent_of(start),
+            name=str(at.get(a.PLAYHEAD_SPAN_NAME, "")),
+            kind=kind if isinstance(kind, int) and kind in Span.SpanKind.values() else 0,  # type: ignore[arg-type]
+            start_time_unix_nano=start.time_ns,
+        )
+        found = {name: value for name, value in at.items() if name not in _BOOKKEEPING}
+        set_attributes(span.attributes, self._so_far(start) | found)
+        return envelope
+
+    def _so_far(self, start: Fact) -> dict[str, Any]:
+        """What the last exchange below a span shows."""
+        exchange = self._exchange_below(start)
+        if exchange is None:
+            return {}
+        found: dict[str, Any] = {}
+        status = exchange.head.get(a.HTTP_RESPONSE_STATUS_CODE)
+        method, _, url = exchange.ask.key.partition(" ")
+        wire = wire_of(method, url)
+        if start.attributes.get(a.GEN_AI_OPERATION_NAME) is None:
+            return {} if status is None else {a.HTTP_RESPONSE_STATUS_CODE: status}
+        if wire is None:
+            return {}
+        derived = self._derive(start.instance, exchange, wire)
+        if derived is not None:
+            found |= derived.attributes
+        found[a.PLAYHEAD_WIRE] = wire
+        found[a.PLAYHEAD_EXCHANGE_REF] = f"{start.instance.hex()}/{exchange.id}"
+        return found
+
+    def _exchange_below(self, start: Fact) -> Exchange | None:
+        """The last exchange that was asked under a span or under a span below it."""
+        tape = self._tape(start.instance)
+        below = {start.span_id}
+        last: ExchangeId | None = None
+        for fact in tape.facts(start.seq):
+            if fact.trace_id != start.trace_id:
+                continue
+            if fact.name == e.PLAYHEAD_SPAN_START:
+                if _parent_of(fact) in below:
+                    below.add(fact.span_id)
+            elif fact.name == e.PLAYHEAD_EXCHANGE_REQUEST and fact.span_id in below:
+                last = fact.exchange
+        return None if last is None else tape.exchange(last)
+
+    def _derive(self, instance: bytes, exchange: Exchange, wire: str) -> Derived | None:
+        tape = self._tape(instance)
+        try:
+            request = tape.read(exchange.ask.body)
+            chunks = [tape.read(part.data) for part in exchange.parts]
+        except TapeError:
+            return None
+        return derive(wire, request, response_of(exchange, chunks), self._cache)
+
+    def _tape(self, instance: bytes) -> StoredTape:
+        tape = self._tapes.get(instance)
+        if tape is None:
+            tape = self._tapes[instance] = self._store.tape(instance)
+            if len(self._tapes) > TAPES_KEPT:
+                self._tapes.popitem(last=False)
+        return tape
+
+
+def whole_span(store: Store, stored: StoredSpan) -> ResourceSpans:
+    """A span with all that it left out. For many spans of one run, keep a `Deriver`."""
+    return Deriver(store).whole(stored)
+
+
+def pending_spans(store: Store, trace_id: bytes) -> Iterator[ResourceSpans]:
+    """The spans of a trace that have started and not come, without an end, as far as they got."""
+    return Deriver(store).pending(trace_id)
+
+
+def response_of(exchange: Exchange, chunks: list[bytes]) -> WireResponse:
+    """The response of an exchange, for `playhead_semconv.wire.derive`."""
+    status = exchange.head.get(a.HTTP_RESPONSE_STATUS_CODE)
+    flat: Any = exchange.head.get(a.PLAYHEAD_HTTP_HEADERS) or []
+    texts = [str(text) for text in flat]
+    return WireResponse(
+        status_code=status if isinstance(status, int) else None,
+        headers=list(zip(texts[::2], texts[1::2], strict=False)),
+        chunks=chunks,
+        complete=exchange.end is not None and exchange.end.how == "complete",
+    )
+
+
+def span_of(envelope: ResourceSpans) -> Span:
+    """The one span of a `StoredSpan`."""
+    return envelope.scope_spans[0].spans[0]
+
+
+def attributes_of(span: Span, names: frozenset[str]) -> dict[str, Any]:
+    """Some attributes of a span."""
+    return {pair.key: value_of(pair.value) for pair in span.attributes if pair.key in names}
+
+
+def reference_of(at: dict[str, Any]) -> tuple[bytes, ExchangeId] | None:
+    """Instance and id of the exchange that a span's messages come from; None if it names none."""
+    instance, _, exchange = str(at.get(a.PLAYHEAD_EXCHANGE_REF, "")).partition("/")
+    try:
+        return bytes.fromhex(instance), ExchangeId.parse(exchange)
+    except ValueError:
+        return None
+
+
+def _parent_of(start: Fact) -> bytes:
+    try:
+        return bytes.fromhex(str(start.attributes.get(a.PLAYHEAD_SPAN_PARENT, "")))
+    except ValueError:
+        return b""
+
+
+_RESTING = frozenset((a.PLAYHEAD_RESTS_ON, a.PLAYHEAD_DERIVED, a.PLAYHEAD_EXCHANGE_REF, a.PLAYHEAD_WIRE))

@@ -1,0 +1,235 @@
+"""Forwards what the store takes to another OTLP endpoint, off the acknowledgement path.
+
+The queue is the store itself and a cursor in it, one file per destination: what was not delivered
+before a restart is delivered after it. Spans go whole, when the facts they rest on are there.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
+from playhead_exporter.shipping.answers import Accepted, Transport, TryLater
+from playhead_exporter.shipping.endpoint import Endpoint, Signal
+from playhead_exporter.shipping.http import HttpTransport
+from playhead_receiver.derive import Deriver
+from playhead_receiver.store.protocol import Change, Store, StoredSpan
+from playhead_semconv.facts import Fact, digest_of
+from playhead_semconv.otlp import pack, resource_logs
+
+FOLDER = "forward"
+REQUEST_BYTES = 4 * 1024 * 1024
+"""No request is longer, uncompressed, unless a single span is."""
+POLL_S = 0.1
+TIMEOUT_S = 10.0
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 30.0
+FACTS_PATIENCE_S = 30.0
+"""How long a span waits for the facts it rests on before it goes as it is."""
+
+
+class Cursor(msgspec.Struct):
+    """How far a destination has got."""
+
+    endpoint: str
+    position: int
+    """Everything up to here was read."""
+    waiting: list[int] = []
+    """Positions up to there of spans that still wait for their facts."""
+
+
+class CursorFile:
+    """A cursor on disk."""
+
+    def __init__(self, data_dir: str | os.PathLike[str], endpoint: str) -> None:
+        self._path = Path(data_dir) / FOLDER / f"{digest_of(endpoint.encode()).hex()[:16]}.json"
+        self._endpoint = endpoint
+
+    def load(self, beginning: int) -> Cursor:
+        """The cursor; at ``beginning`` where there is none yet."""
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=Cursor)
+        except (FileNotFoundError, msgspec.DecodeError):
+            return Cursor(self._endpoint, beginning)
+
+    def save(self, cursor: Cursor) -> None:
+        """Keep the cursor; the one before stays whole until this one is."""
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = self._path.with_suffix(".draft")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(msgspec.json.encode(cursor))
+        os.replace(draft, self._path)
+
+
+class Forwarder:
+    """One destination and the thread that serves it.
+
+    ``endpoint``: base address or full path of an OTLP/HTTP endpoint, or ``grpc://host:port``. What was
+    stored before it was first named is not sent. ``facts_too``: the tape as well.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        endpoint: str,
+        data_dir: str | os.PathLike[str],
+        *,
+        facts_too: bool = False,
+        patience_s: float = FACTS_PATIENCE_S,
+    ) -> None:
+        self._store = store
+        self._deriver = Deriver(store)
+        self._transport = _transport(endpoint)
+        self._facts_too = facts_too
+        self._patience_s = patience_s
+        self._file = CursorFile(data_dir, endpoint)
+        self._cursor = self._file.load(store.position())
+        self._waiting: dict[int, tuple[StoredSpan, float]] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="playhead-forward", daemon=True)
+        self.sent = 0
+        """Spans that the destination has taken."""
+        self.refused = 0
+        """Spans that it has refused for good."""
+        self.problem = ""
+        """Why nothing gets through just now; empty while it does."""
+
+    def start(self) -> None:
+        """Begin where the cursor stands."""
+        for position in self._cursor.waiting:
+            for change in self._store.changes(position - 1, 1):
+                if change.position == position and isinstance(change.item, StoredSpan):
+                    self._waiting[position] = (change.item, time.monotonic() + self._patience_s)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop soon; the rest is sent when it starts again. Idempotent."""
+        self._stop.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._transport.close()
+
+    @property
+    def position(self) -> int:
+        """Everything up to this change was sent, but for spans that wait for their facts."""
+        return self._cursor.position
+
+    @property
+    def waiting(self) -> int:
+        """Spans that wait for the facts they rest on."""
+        return len(self._waiting)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            changes = list(self._store.changes(self._cursor.position))
+            if not self._forward(changes):
+                return
+            if not changes:
+                self._stop.wait(POLL_S)
+
+    def _forward(self, changes: list[Change]) -> bool:
+        """Send what is ready and move the cursor; False when stopped before that."""
+        ready: list[StoredSpan] = []
+        held: dict[int, tuple[StoredSpan, float]] = {}
+        now = time.monotonic()
+        fresh = {
+            change.position: (change.item, now + self._patience_s)
+            for change in changes
+            if isinstance(change.item, StoredSpan)
+        }
+        for position, (span, deadline) in {**self._waiting, **fresh}.items():
+            if now >= deadline or self._deriver.is_whole(span):
+                ready.append(span)
+            else:
+                held[position] = (span, deadline)
+        facts = [change.item for change in changes if isinstance(change.item, Fact)]
+        if self._facts_too:
+            for request in self._fact_requests(facts):
+                if not self._deliver(Signal.LOGS, request, 0):
+                    return False
+        for request, count in self._span_requests(ready):
+            if not self._deliver(Signal.TRACES, request, count):
+                return False
+        if changes or held.keys() != self._waiting.keys():
+            self._waiting = held
+            self._cursor.waiting = sorted(held)
+            if changes:
+                self._cursor.position = changes[-1].position
+            self._file.save(self._cursor)
+        return True
+
+    def _span_requests(self, spans: list[StoredSpan]) -> Iterator[tuple[bytes, int]]:
+        """Export requests, each at most `REQUEST_BYTES` or of one span, and how many spans they hold."""
+        parts: list[bytes] = []
+        size = 0
+        for span in spans:
+            request = ExportTraceServiceRequest(resource_spans=[self._deriver.whole(span)])
+            part = request.SerializeToString()
+            if parts and size + len(part) > REQUEST_BYTES:
+                yield b"".join(parts), len(parts)
+                parts, size = [], 0
+            parts.append(part)
+            size += len(part)
+        if parts:
+            yield b"".join(parts), len(parts)
+
+    def _fact_requests(self, facts: list[Fact]) -> Iterator[bytes]:
+        parts: list[bytes] = []
+        size = 0
+        by_instance: dict[bytes, list[Fact]] = {}
+        for fact in facts:
+            by_instance.setdefault(fact.instance, []).append(fact)
+        for instance, own in by_instance.items():
+            resource = Resource.FromString(self._store.resource(instance) or b"")
+            for record in pack(sorted(own, key=lambda fact: fact.seq)):
+                logs = resource_logs(resource, [record])
+                part = ExportLogsServiceRequest(resource_logs=[logs]).SerializeToString()
+                if parts and size + len(part) > REQUEST_BYTES:
+                    yield b"".join(parts)
+                    parts, size = [], 0
+                parts.append(part)
+                size += len(part)
+        if parts:
+            yield b"".join(parts)
+
+    def _deliver(self, signal: Signal, request: bytes, spans: int) -> bool:
+        """Send one request until it is taken or refused for good; False when stopped before that."""
+        pause_s = FIRST_PAUSE_S
+        while not self._stop.is_set():
+            answer = self._transport.send(signal, request, TIMEOUT_S)
+            if isinstance(answer, TryLater):
+                self.problem = answer.reason
+                wait_s = answer.after_s
+                if wait_s is None:
+                    wait_s = random.uniform(pause_s / 2, pause_s)
+                    pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+                self._stop.wait(min(wait_s, LONGEST_PAUSE_S))
+                continue
+            if isinstance(answer, Accepted):
+                self.problem = answer.message
+                self.sent += spans - min(answer.refused, spans)
+                self.refused += min(answer.refused, spans)
+            else:
+                self.problem = answer.reason
+                self.refused += spans
+            return True
+        return False
+
+
+def _transport(endpoint: str) -> Transport:
+    if endpoint.startswith("grpc://"):
+        from playhead_exporter.shipping.grpc import GrpcTransport  # heavy, and not everybody wants it
+
+        address = endpoint.removeprefix("grpc://")
+        return GrpcTransport(Endpoint.parse(f"http://{address}", "grpc"), "", "")
+    return HttpTransport(Endpoint.parse(endpoint, "http/protobuf"), "", "")

@@ -1,0 +1,78 @@
+"""A bound on the bytes that are being taken in at once."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+from playhead_semconv.errors import StoreUnavailable
+
+IN_FLIGHT_BYTES = 256 * 1024 * 1024
+"""Request bytes, as sent and decompressed, that may be in memory before senders are told to wait."""
+
+RETRY_AFTER_S = 1
+"""What a sender is told to wait."""
+
+
+class Overloaded(StoreUnavailable):
+    """Too much is in flight. The sender keeps what it has and comes again."""
+
+    code = "overloaded"
+
+
+class Budget:
+    """Bytes that may be in flight. Safe from any thread."""
+
+    def __init__(self, limit_bytes: int = IN_FLIGHT_BYTES) -> None:
+        self._limit = limit_bytes
+        self._taken = 0
+        self._lock = threading.Lock()
+
+    @property
+    def taken_bytes(self) -> int:
+        """What is in flight now."""
+        return self._taken
+
+    def take(self, size_bytes: int) -> None:
+        """Reserve bytes, or `Overloaded`. One request alone is always let in."""
+        with self._lock:
+            if self._taken and self._taken + size_bytes > self._limit:
+                raise Overloaded(
+                    f"{self._taken} bytes are being stored already; come again in {RETRY_AFTER_S} s"
+                )
+            self._taken += size_bytes
+
+    def give_back(self, size_bytes: int) -> None:
+        """Give reserved bytes back."""
+        with self._lock:
+            self._taken -= size_bytes
+
+
+class Share:
+    """What one request has taken of a `Budget`; all of it is given back at the end of the ``with``."""
+
+    def __init__(self, budget: Budget) -> None:
+        self._budget = budget
+        self._size = 0
+
+    def grow(self, size_bytes: int) -> None:
+        """Take more. `Overloaded` if it is not to be had."""
+        if self._size:
+            self._budget.give_back(self._size)
+            self._size, wanted = 0, self._size + size_bytes
+        else:
+            wanted = size_bytes
+        self._budget.take(wanted)
+        self._size = wanted
+
+    def __enter__(self) -> Share:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._budget.give_back(self._size)
+        self._size = 0

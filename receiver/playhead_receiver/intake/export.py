@@ -1,0 +1,224 @@
+"""What both transports share: a request's bytes to a batch, the batch to the store, the answer."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+from google.protobuf.message import DecodeError, Message
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsServiceRequest,
+    ExportLogsServiceResponse,
+)
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+    ExportMetricsServiceResponse,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+
+from playhead_receiver.intake.budget import Budget
+from playhead_receiver.span_view import Envelope, framed, parse_span, resource_summary
+from playhead_receiver.store.protocol import Batch, Store, StoredSpan
+from playhead_semconv.errors import MalformedOtlp
+from playhead_semconv.facts import Fact
+from playhead_semconv.otlp import instance_of, is_fact, unpack_record
+
+Signal: TypeAlias = Literal["traces", "logs", "metrics"]
+
+REQUESTS: dict[Signal, type[Message]] = {
+    "traces": ExportTraceServiceRequest,
+    "logs": ExportLogsServiceRequest,
+    "metrics": ExportMetricsServiceRequest,
+}
+
+PROBLEMS_TOLD = 5
+"""How many different reasons a partial success names."""
+
+INT64_MAX = (1 << 63) - 1
+
+
+@dataclass(slots=True)
+class Answer:
+    """What happened to a request that could be read: it is stored, but for what was rejected."""
+
+    message: Message
+    rejected: int = 0
+
+
+@dataclass(slots=True)
+class Counted:
+    """What came in since the receiver started."""
+
+    spans: int = 0
+    facts: int = 0
+    log_records: int = 0
+    """Log records that are no facts of a tape: counted, not kept."""
+    metrics: int = 0
+    """Metrics: counted, not kept."""
+    rejected: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+
+class Rejections:
+    """What of a request was not taken, and why."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._reasons: dict[str, int] = {}
+
+    def add(self, problem: MalformedOtlp) -> None:
+        """One more span or log record was rejected."""
+        self.count += 1
+        self._reasons[problem.what] = self._reasons.get(problem.what, 0) + 1
+
+    def __str__(self) -> str:
+        told = [
+            f"{what} ({count}×)" if count > 1 else what
+            for what, count in list(self._reasons.items())[:PROBLEMS_TOLD]
+        ]
+        more = len(self._reasons) - len(told)
+        return "; ".join(told) + (f"; and {more} other reasons" if more > 0 else "")
+
+
+class Intake:
+    """Takes OTLP export requests. Returns when what they bring is on disk."""
+
+    def __init__(self, store: Store, budget: Budget | None = None) -> None:
+        self._store = store
+        self.budget = budget or Budget()
+        self.counted = Counted()
+
+    def export(self, signal: Signal, body: bytes) -> Answer:
+        """Store one request in its binary form.
+
+        `MalformedOtlp` if it cannot be read at all; `StoreUnavailable` if nothing can be stored now.
+        """
+        if signal == "traces":
+            return self._traces(body)
+        if signal == "logs":
+            return self._logs(body)
+        return self._metrics(body)
+
+    def _traces(self, body: bytes) -> Answer:
+        rejections = Rejections()
+        spans: list[StoredSpan] = []
+        for entry in _envelope(body).entries:
+            for scoped in entry.scopes:
+                for item in scoped.items:
+                    try:
+                        resource_summary(entry.resource)
+                        _check_scope(scoped.scope)
+                        view = parse_span(item)
+                    except MalformedOtlp as problem:
+                        rejections.add(problem)
+                        continue
+                    otlp = framed(entry, scoped, item)
+                    spans.append(StoredSpan(view.trace_id, view.span_id, otlp))
+        if spans:
+            self._store.commit(Batch(spans=spans))
+        with self.counted.lock:
+            self.counted.spans += len(spans)
+            self.counted.rejected += rejections.count
+        answer = ExportTraceServiceResponse()
+        if rejections.count:
+            answer.partial_success.rejected_spans = rejections.count
+            answer.partial_success.error_message = str(rejections)
+        return Answer(answer, rejections.count)
+
+    def _logs(self, body: bytes) -> Answer:
+        rejections = Rejections()
+        facts: list[Fact] = []
+        resources: dict[bytes, bytes] = {}
+        others = 0
+        for entry in _envelope(body).entries:
+            for scoped in entry.scopes:
+                for item in scoped.items:
+                    try:
+                        _check_scope(scoped.scope)
+                        instance = _instance(entry.resource)
+                        found = _facts(item, instance)
+                    except MalformedOtlp as problem:
+                        rejections.add(problem)
+                        continue
+                    if found is None:
+                        others += 1
+                        continue
+                    facts += found
+                    if instance is not None:
+                        resources[instance] = entry.resource
+        if facts:
+            self._store.commit(Batch(facts=facts, resources=resources))
+        with self.counted.lock:
+            self.counted.facts += len(facts)
+            self.counted.log_records += others
+            self.counted.rejected += rejections.count
+        answer = ExportLogsServiceResponse()
+        words = [str(rejections)] if rejections.count else []
+        if others:
+            words.append(f"{others} log records are no facts of a tape: counted, not kept")
+        if words:
+            answer.partial_success.rejected_log_records = rejections.count
+            answer.partial_success.error_message = "; ".join(words)
+        return Answer(answer, rejections.count)
+
+    def _metrics(self, body: bytes) -> Answer:
+        try:
+            request = ExportMetricsServiceRequest.FromString(body)
+        except DecodeError as problem:
+            raise MalformedOtlp(f"the body is no ExportMetricsServiceRequest: {problem}") from None
+        count = sum(
+            len(scoped.metrics) for entry in request.resource_metrics for scoped in entry.scope_metrics
+        )
+        with self.counted.lock:
+            self.counted.metrics += count
+        return Answer(ExportMetricsServiceResponse())
+
+
+def _envelope(body: bytes) -> Any:
+    try:
+        return Envelope.FromString(body)
+    except DecodeError as problem:
+        raise MalformedOtlp(f"the body is no export request: {problem}") from None
+
+
+@lru_cache(maxsize=256)
+def _check_scope(scope: bytes) -> None:
+    try:
+        InstrumentationScope.FromString(scope)
+    except DecodeError as problem:
+        raise MalformedOtlp(f"instrumentation scope cannot be decoded: {problem}") from None
+
+
+@lru_cache(maxsize=256)
+def _instance(resource: bytes) -> bytes | None:
+    try:
+        return instance_of(Resource.FromString(resource))
+    except DecodeError as problem:
+        raise MalformedOtlp(f"resource cannot be decoded: {problem}") from None
+
+
+def _facts(item: bytes, instance: bytes | None) -> list[Fact] | None:
+    """The facts of a log record; None if it claims to be none."""
+    try:
+        record = LogRecord.FromString(item)
+    except DecodeError as problem:
+        raise MalformedOtlp(f"log record cannot be decoded: {problem}") from None
+    if not is_fact(record):
+        return None
+    facts = unpack_record(record, instance)
+    for fact in facts:
+        if fact.time_ns > INT64_MAX or fact.time_ns < 0:
+            raise MalformedOtlp("a time of the fact lies beyond the year 2262")
+        if fact.seq > INT64_MAX:
+            raise MalformedOtlp("a number of the fact is larger than any number given")
+        if fact.exchange is not None and fact.exchange.ordinal > INT64_MAX:
+            raise MalformedOtlp("an ordinal of the fact is larger than any number given")
+    return facts

@@ -1,0 +1,144 @@
+"""OTLP/HTTP: protobuf and JSON, on one port with what a playhead exporter asks."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable
+
+import anyio
+import anyio.to_thread
+from google.protobuf.message import Message
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from playhead_receiver.intake.budget import RETRY_AFTER_S, Share
+from playhead_receiver.intake.encodings import (
+    MAX_BYTES,
+    UnsupportedEncoding,
+    decompress,
+    too_large,
+)
+from playhead_receiver.intake.export import REQUESTS, Intake, Signal
+from playhead_receiver.intake.otlp_json import binary_of_json, json_of
+from playhead_receiver.intake.refusal import Unauthenticated, http_status, is_retryable, status_of
+from playhead_semconv.errors import PlayheadError
+from playhead_semconv.facts import SCHEMA_VERSION
+
+PROTOBUF = "application/x-protobuf"
+JSON = "application/json"
+DRAIN_S = 5.0
+"""How long what is left of a refused body is read, so that its sender sees why."""
+
+THREADS = 16
+"""Requests that are decompressed, read and stored at once; more wait."""
+
+
+def http_app(intake: Intake, *, version: str, token: str = "") -> Starlette:
+    """The ASGI application. With a ``token`` every export must bring it as bearer."""
+    limiter: list[anyio.CapacityLimiter] = []
+
+    def threads() -> anyio.CapacityLimiter:
+        if not limiter:  # needs the running event loop
+            limiter.append(anyio.CapacityLimiter(THREADS))
+        return limiter[0]
+
+    def receive(signal: Signal) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
+            try:
+                with Share(intake.budget) as share:
+                    try:
+                        _check(request, kind, token)
+                        body = await _read(request, share)
+                    except PlayheadError:
+                        await _drain(request)
+                        raise
+                    encoding = request.headers.get("content-encoding", "")
+                    return await anyio.to_thread.run_sync(
+                        _export, intake, signal, kind, encoding, body, share, limiter=threads()
+                    )
+            except PlayheadError as problem:
+                return _refuse(problem, kind)
+            except ClientDisconnect:
+                return Response(status_code=400)
+
+        return endpoint
+
+    async def about(_: Request) -> JSONResponse:
+        return JSONResponse({"playhead": version, "schema": SCHEMA_VERSION})
+
+    async def health(_: Request) -> JSONResponse:
+        return JSONResponse({"status": "ok"})
+
+    return Starlette(
+        routes=[
+            Route("/v1/traces", receive("traces"), methods=["POST"]),
+            Route("/v1/logs", receive("logs"), methods=["POST"]),
+            Route("/v1/metrics", receive("metrics"), methods=["POST"]),
+            Route("/v1/playhead", about),
+            Route("/health", health),
+        ]
+    )
+
+
+def _check(request: Request, kind: str, token: str) -> None:
+    given = request.headers.get("authorization", "")
+    if token and not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
+        raise Unauthenticated("the token is missing or wrong", hint="export PLAYHEAD_TOKEN=…")
+    if kind not in (PROTOBUF, JSON):
+        raise UnsupportedEncoding(
+            f"content type {kind!r} is not supported", hint=f"use {PROTOBUF} or {JSON}"
+        )
+
+
+async def _read(request: Request, share: Share) -> bytes:
+    announced = request.headers.get("content-length", "")
+    if announced.isdecimal():
+        if int(announced) > MAX_BYTES:
+            raise too_large(MAX_BYTES)
+        share.grow(int(announced))
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > MAX_BYTES:
+            raise too_large(MAX_BYTES)
+        if not announced:
+            share.grow(len(chunk))
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+async def _drain(request: Request) -> None:
+    """Read on and forget: a sender that is cut off while it sends would not see the answer."""
+    with anyio.move_on_after(DRAIN_S):
+        async for _ in request.stream():
+            pass
+
+
+def _export(
+    intake: Intake, signal: Signal, kind: str, encoding: str, body: bytes, share: Share
+) -> Response:
+    plain = decompress(body, encoding)
+    if plain is not body:
+        share.grow(len(plain))
+    if kind == JSON:
+        plain = binary_of_json(plain, REQUESTS[signal])
+    return _response(intake.export(signal, plain).message, kind, 200)
+
+
+def _response(message: Message, kind: str, status: int) -> Response:
+    content = json_of(message) if kind == JSON else message.SerializeToString()
+    return Response(content, status_code=status, media_type=kind)
+
+
+def _refuse(problem: PlayheadError, kind: str) -> Response:
+    kind = kind if kind in (PROTOBUF, JSON) else JSON
+    response = _response(status_of(problem), kind, http_status(problem))
+    if is_retryable(problem):
+        response.headers["retry-after"] = str(RETRY_AFTER_S)
+    if isinstance(problem, Unauthenticated):
+        response.headers["www-authenticate"] = "Bearer"
+    return response

@@ -1,0 +1,60 @@
+"""Errors as OTLP answers them: a `google.rpc.Status`, an HTTP status, a gRPC code."""
+
+from __future__ import annotations
+
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.duration_pb2 import Duration
+from google.rpc import code_pb2
+from google.rpc.error_details_pb2 import BadRequest, RetryInfo
+from google.rpc.status_pb2 import Status
+
+from playhead_receiver.intake.budget import RETRY_AFTER_S, Overloaded
+from playhead_receiver.intake.encodings import UnsupportedEncoding
+from playhead_semconv.errors import PlayheadError, StoreUnavailable, TooLarge, WireError
+
+
+class Unauthenticated(WireError):
+    """The token is missing or wrong."""
+
+    code = "unauthenticated"
+
+
+def http_status(problem: PlayheadError) -> int:
+    """HTTP status of a refusal. Only 429 and 503 ask the sender to come again."""
+    if isinstance(problem, Overloaded):
+        return 429
+    if isinstance(problem, StoreUnavailable):
+        return 503
+    if isinstance(problem, TooLarge):
+        return 413
+    if isinstance(problem, UnsupportedEncoding):
+        return 415
+    if isinstance(problem, Unauthenticated):
+        return 401
+    return 400
+
+
+def status_of(problem: PlayheadError) -> Status:
+    """The `google.rpc.Status` of a refusal, with `RetryInfo` or `BadRequest` where they apply."""
+    code = code_pb2.INVALID_ARGUMENT
+    detail = AnyMessage()
+    if isinstance(problem, StoreUnavailable):
+        code = code_pb2.UNAVAILABLE
+        detail.Pack(RetryInfo(retry_delay=Duration(seconds=RETRY_AFTER_S)))
+    elif isinstance(problem, TooLarge):
+        code = code_pb2.RESOURCE_EXHAUSTED
+    elif isinstance(problem, Unauthenticated):
+        code = code_pb2.UNAUTHENTICATED
+    else:
+        violation = BadRequest.FieldViolation(field="body", description=problem.what)
+        detail.Pack(BadRequest(field_violations=[violation]))
+    words = ": ".join(part for part in (problem.what, problem.cause) if part)
+    status = Status(code=code, message=words)
+    if detail.type_url:
+        status.details.append(detail)
+    return status
+
+
+def is_retryable(problem: PlayheadError) -> bool:
+    """Whether the sender is asked to come again."""
+    return isinstance(problem, StoreUnavailable)

@@ -1,0 +1,404 @@
+"""OTLP/HTTP as the specification has it, against a real receiver on loopback."""
+
+import base64
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import zstandard
+from google.rpc import code_pb2
+from google.rpc.error_details_pb2 import BadRequest, RetryInfo
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsServiceRequest,
+    ExportLogsServiceResponse,
+)
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+    ExportMetricsServiceResponse,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+from support.handmade import INSTANCE, TRACE, HandMade
+
+from playhead_receiver.intake.encodings import MAX_BYTES
+from playhead_receiver.server import Receiver
+from playhead_semconv.otlp import pack, pack_resource, resource_logs
+
+PROTOBUF = {"content-type": "application/x-protobuf"}
+JSON = {"content-type": "application/json"}
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[Receiver]:
+    with Receiver(tmp_path, http_port=0, grpc_port=None) as running:
+        yield running
+
+
+@pytest.fixture
+def client(receiver: Receiver) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=receiver.http_endpoint) as opened:
+        yield opened
+
+
+def spans_request(count: int = 3) -> ExportTraceServiceRequest:
+    request = ExportTraceServiceRequest()
+    entry = request.resource_spans.add()
+    entry.resource.attributes.add(key="service.name").value.string_value = "refund"
+    scope = entry.scope_spans.add()
+    scope.scope.name = "test"
+    for number in range(1, count + 1):
+        span = scope.spans.add(
+            trace_id=TRACE,
+            span_id=number.to_bytes(8, "big"),
+            parent_span_id=b"" if number == 1 else (1).to_bytes(8, "big"),
+            name=f"span {number}",
+            start_time_unix_nano=1_700_000_000_000_000_000 + number,
+            end_time_unix_nano=1_700_000_001_000_000_000 + number,
+        )
+        span.attributes.add(key="text").value.string_value = "é" * number
+    return request
+
+
+def facts_request(made: HandMade) -> ExportLogsServiceRequest:
+    resource = pack_resource(made.instance, {"service.name": "refund"})
+    return ExportLogsServiceRequest(resource_logs=[resource_logs(resource, pack(made.facts))])
+
+
+def stored(receiver: Receiver, trace: bytes = TRACE) -> list[Any]:
+    found = receiver.store.spans(trace)
+    return [ResourceSpans.FromString(span.otlp) for span in found]
+
+
+def test_spans_are_stored_when_the_answer_comes_each_with_resource_and_scope(
+    receiver: Receiver, client: httpx.Client
+):
+    request = spans_request()
+    answer = client.post("/v1/traces", content=request.SerializeToString(), headers=PROTOBUF)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/x-protobuf"
+    assert not ExportTraceServiceResponse.FromString(answer.content).HasField("partial_success")
+    entries = stored(receiver)
+    assert [entry.scope_spans[0].spans[0] for entry in entries] == list(
+        request.resource_spans[0].scope_spans[0].spans
+    )
+    assert {entry.resource.attributes[0].value.string_value for entry in entries} == {"refund"}
+    assert {entry.scope_spans[0].scope.name for entry in entries} == {"test"}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "encode"),
+    [
+        ("gzip", gzip.compress),
+        ("deflate", zlib.compress),
+        ("zstd", zstandard.compress),
+        ("identity", bytes),
+    ],
+)
+def test_every_content_encoding(receiver: Receiver, client: httpx.Client, encoding: str, encode: Any):
+    body = encode(spans_request().SerializeToString())
+    answer = client.post("/v1/traces", content=body, headers={**PROTOBUF, "content-encoding": encoding})
+    assert answer.status_code == 200
+    assert len(stored(receiver)) == 3
+
+
+def test_json_has_hex_ids_numbers_as_text_and_unknown_fields(receiver: Receiver, client: httpx.Client):
+    body = {
+        "resourceSpans": [
+            {
+                "resource": {"attributes": [{"key": "service.name", "value": {"stringValue": "r"}}]},
+                "newerField": {"a": [1]},
+                "scopeSpans": [
+                    {
+                        "scope": {"name": "test"},
+                        "spans": [
+                            {
+                                "traceId": TRACE.hex().upper(),
+                                "spanId": "00000000000000aa",
+                                "parentSpanId": "00000000000000bb",
+                                "name": "chat gpt-4o",
+                                "kind": 3,
+                                "startTimeUnixNano": "1700000000000000000",
+                                "endTimeUnixNano": 1700000001000000000,
+                                "attributes": [
+                                    {"key": "count", "value": {"intValue": "9007199254740993"}},
+                                    {
+                                        "key": "raw",
+                                        "value": {"bytesValue": base64.b64encode(b"\0\xff").decode()},
+                                    },
+                                    {"key": "half", "value": {"doubleValue": 0.5}},
+                                ],
+                                "links": [{"traceId": "ab" * 16, "spanId": "cd" * 8}],
+                                "status": {"code": 2, "message": "no"},
+                                "somethingNew": 3,
+                            }
+                        ],
+                    }
+                ],
+            }
+        ]
+    }
+    answer = client.post("/v1/traces", content=json.dumps(body), headers=JSON)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json() == {}
+    (entry,) = stored(receiver)
+    span = entry.scope_spans[0].spans[0]
+    assert (span.trace_id, span.span_id, span.parent_span_id) == (
+        TRACE,
+        bytes.fromhex("00000000000000aa"),
+        bytes.fromhex("00000000000000bb"),
+    )
+    assert (span.start_time_unix_nano, span.end_time_unix_nano) == (
+        1_700_000_000_000_000_000,
+        1_700_000_001_000_000_000,
+    )
+    values = {pair.key: pair.value for pair in span.attributes}
+    assert values["count"].int_value == 9_007_199_254_740_993
+    assert values["raw"].bytes_value == b"\0\xff"
+    assert values["half"].double_value == 0.5
+    assert (span.links[0].trace_id, span.links[0].span_id) == (b"\xab" * 16, b"\xcd" * 8)
+    assert (span.kind, span.status.code, span.status.message) == (3, 2, "no")
+
+
+def test_facts_come_back_as_they_were_packed(receiver: Receiver, client: httpx.Client):
+    made = HandMade().start()
+    made.chat(chunks=(b"data: a\n\n", b"data: b\n\n", b"data: [DONE]\n\n"))
+    made.exit()
+    request = facts_request(made)
+    answer = client.post("/v1/logs", content=request.SerializeToString(), headers=PROTOBUF)
+    assert answer.status_code == 200
+    assert not ExportLogsServiceResponse.FromString(answer.content).HasField("partial_success")
+    assert list(receiver.store.tape(INSTANCE).facts()) == made.facts
+    assert receiver.store.resource(INSTANCE) == request.resource_logs[0].resource.SerializeToString()
+
+
+def test_one_bad_span_among_good_ones_is_rejected_alone(receiver: Receiver, client: httpx.Client):
+    request = spans_request(6)
+    spans = request.resource_spans[0].scope_spans[0].spans
+    spans[1].trace_id = b"\1" * 15
+    spans[2].span_id = bytes(8)
+    spans[4].parent_span_id = b"\1"
+    answer = client.post("/v1/traces", content=request.SerializeToString(), headers=PROTOBUF)
+    assert answer.status_code == 200
+    partial = ExportTraceServiceResponse.FromString(answer.content).partial_success
+    assert partial.rejected_spans == 3
+    assert partial.error_message == (
+        "trace_id has 15 bytes instead of 16; span_id is all zeros;"
+        " parent_span_id has 1 bytes instead of 8"
+    )
+    names = [entry.scope_spans[0].spans[0].name for entry in stored(receiver)]
+    assert names == ["span 1", "span 4", "span 6"]
+
+
+def test_a_bad_id_in_json_is_rejected_alone(receiver: Receiver, client: httpx.Client):
+    good = {"traceId": TRACE.hex(), "spanId": "00000000000000aa", "name": "good"}
+    bad = {"traceId": "not hex", "spanId": "00000000000000ab", "name": "bad"}
+    body = {"resourceSpans": [{"scopeSpans": [{"spans": [bad, good]}]}]}
+    answer = client.post("/v1/traces", content=json.dumps(body), headers=JSON)
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "partialSuccess": {
+            "rejectedSpans": "1",
+            "errorMessage": "trace_id has 0 bytes instead of 16",
+        }
+    }
+    assert [entry.scope_spans[0].spans[0].name for entry in stored(receiver)] == ["good"]
+
+
+def test_a_span_with_broken_text_is_rejected_alone(receiver: Receiver, client: httpx.Client):
+    request = spans_request(2)
+    body = request.SerializeToString().replace("é".encode() * 2, b"\xff\xfe\xff\xfe")
+    answer = client.post("/v1/traces", content=body, headers=PROTOBUF)
+    assert answer.status_code == 200
+    partial = ExportTraceServiceResponse.FromString(answer.content).partial_success
+    assert partial.rejected_spans == 1
+    assert partial.error_message.startswith("span cannot be decoded")
+    assert len(stored(receiver)) == 1
+
+
+def test_a_malformed_fact_is_rejected_alone(receiver: Receiver, client: httpx.Client):
+    made = HandMade().start()
+    made.chat()
+    request = facts_request(made)
+    records = request.resource_logs[0].scope_logs[0].log_records
+    count = len(records)
+    del records[1].attributes[:]
+    records[2].span_id = b"\1"
+    answer = client.post("/v1/logs", content=request.SerializeToString(), headers=PROTOBUF)
+    assert answer.status_code == 200
+    partial = ExportLogsServiceResponse.FromString(answer.content).partial_success
+    assert partial.rejected_log_records == 2
+    assert "span_id has 1 bytes" in partial.error_message
+    kept = [fact.seq for fact in receiver.store.tape(INSTANCE).facts()]
+    assert kept == [fact.seq for fact in made.facts if fact.seq not in (1, 2)]
+    assert count == len(made.facts)
+
+
+def test_log_records_that_are_no_facts_are_counted_and_said_to_be_dropped(
+    receiver: Receiver, client: httpx.Client
+):
+    request = ExportLogsServiceRequest()
+    request.resource_logs.add().scope_logs.add().log_records.add(event_name="gen_ai.choice")
+    answer = client.post("/v1/logs", content=request.SerializeToString(), headers=PROTOBUF)
+    assert answer.status_code == 200
+    partial = ExportLogsServiceResponse.FromString(answer.content).partial_success
+    assert partial.rejected_log_records == 0
+    assert partial.error_message == "1 log records are no facts of a tape: counted, not kept"
+
+
+def test_metrics_are_accepted(client: httpx.Client):
+    request = ExportMetricsServiceRequest()
+    request.resource_metrics.add().scope_metrics.add().metrics.add(name="tokens")
+    answer = client.post("/v1/metrics", content=request.SerializeToString(), headers=PROTOBUF)
+    assert answer.status_code == 200
+    assert not ExportMetricsServiceResponse.FromString(answer.content).HasField("partial_success")
+
+
+def test_an_empty_request_is_a_success(client: httpx.Client):
+    for signal in ("traces", "logs", "metrics"):
+        answer = client.post(f"/v1/{signal}", content=b"", headers=PROTOBUF)
+        assert (answer.status_code, answer.content) == (200, b"")
+        answer = client.post(f"/v1/{signal}", content=b"{}", headers=JSON)
+        assert (answer.status_code, answer.json()) == (200, {})
+
+
+@pytest.mark.parametrize("signal", ["traces", "logs", "metrics"])
+def test_malformed_protobuf_is_400_with_a_status(client: httpx.Client, signal: str):
+    answer = client.post(f"/v1/{signal}", content=b"\x0a\xff\xff", headers=PROTOBUF)
+    assert answer.status_code == 400
+    assert answer.headers["content-type"] == "application/x-protobuf"
+    status = Status.FromString(answer.content)
+    assert status.code == code_pb2.INVALID_ARGUMENT
+    details = BadRequest()
+    assert status.details[0].Unpack(details)
+    assert details.field_violations[0].description == status.message
+    assert "retry-after" not in answer.headers
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"resourceSpans": 3}', b"[" * 100_000])
+def test_malformed_json_is_400_with_a_status_in_json(client: httpx.Client, body: bytes):
+    answer = client.post("/v1/traces", content=body, headers=JSON)
+    assert answer.status_code == 400
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json()["code"] == code_pb2.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize(
+    ("encoding", "body"),
+    [
+        ("gzip", b"not gzip"),
+        ("gzip", gzip.compress(b"abc")[:-4]),
+        ("gzip", b""),
+        ("deflate", b"\xff\xff"),
+        ("zstd", b"not zstd"),
+        ("zstd", zstandard.compress(b"abc" * 100)[:-3]),
+    ],
+)
+def test_a_body_that_cannot_be_decompressed_is_400(client: httpx.Client, encoding: str, body: bytes):
+    answer = client.post("/v1/traces", content=body, headers={**PROTOBUF, "content-encoding": encoding})
+    assert answer.status_code == 400
+    assert Status.FromString(answer.content).code == code_pb2.INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize(
+    "headers", [{"content-type": "text/plain"}, {**PROTOBUF, "content-encoding": "br"}]
+)
+def test_an_unknown_type_or_encoding_is_415(client: httpx.Client, headers: dict[str, str]):
+    answer = client.post("/v1/traces", content=b"", headers=headers)
+    assert answer.status_code == 415
+
+
+@pytest.mark.parametrize(
+    ("encoding", "encode"),
+    [
+        ("gzip", lambda data: gzip.compress(data, 1)),
+        ("deflate", lambda data: zlib.compress(data, 1)),
+        ("zstd", zstandard.compress),
+    ],
+)
+def test_a_small_body_that_grows_over_the_limit_is_413(client: httpx.Client, encoding: str, encode: Any):
+    body = encode(bytes(MAX_BYTES + 1))
+    assert len(body) < 1024 * 1024
+    answer = client.post("/v1/traces", content=body, headers={**PROTOBUF, "content-encoding": encoding})
+    assert answer.status_code == 413
+    assert Status.FromString(answer.content).code == code_pb2.RESOURCE_EXHAUSTED
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_a_body_over_the_limit_is_413_also_for_who_sends_all_of_it(
+    client: httpx.Client, announced: bool
+):
+    piece = bytes(1024 * 1024)
+    count = MAX_BYTES // len(piece) + 1
+    headers = {**PROTOBUF, "content-length": str(count * len(piece))} if announced else PROTOBUF
+    answer = client.post("/v1/traces", content=iter([piece] * count), headers=headers)
+    assert answer.status_code == 413
+    assert Status.FromString(answer.content).code == code_pb2.RESOURCE_EXHAUSTED
+
+
+def test_a_span_of_six_megabytes_is_kept_whole(receiver: Receiver, client: httpx.Client):
+    request = spans_request(1)
+    span = request.resource_spans[0].scope_spans[0].spans[0]
+    span.attributes.add(key="large").value.string_value = "0123456789abcdef" * 400_000
+    answer = client.post("/v1/traces", content=request.SerializeToString(), headers=PROTOBUF)
+    assert answer.status_code == 200
+    (entry,) = stored(receiver)
+    assert entry.scope_spans[0].spans[0] == span
+
+
+def test_it_says_what_it_is(client: httpx.Client):
+    assert client.get("/v1/playhead").json() == {"playhead": "0.1.0", "schema": 1}
+    assert client.get("/health").json() == {"status": "ok"}
+    assert client.get("/v1/traces").status_code == 405
+    assert client.get("/elsewhere").status_code == 404
+
+
+def test_too_much_in_flight_is_429_with_a_delay(receiver: Receiver, client: httpx.Client):
+    budget = receiver.intake.budget
+    budget.take(10**9)
+    answer = client.post("/v1/traces", content=spans_request().SerializeToString(), headers=PROTOBUF)
+    assert answer.status_code == 429
+    assert answer.headers["retry-after"] == "1"
+    status = Status.FromString(answer.content)
+    assert status.code == code_pb2.UNAVAILABLE
+    delay = RetryInfo()
+    assert status.details[0].Unpack(delay)
+    assert delay.retry_delay.seconds == 1
+    budget.give_back(10**9)
+    answer = client.post("/v1/traces", content=spans_request().SerializeToString(), headers=PROTOBUF)
+    assert answer.status_code == 200
+    assert budget.taken_bytes == 0
+
+
+def test_a_store_that_cannot_write_is_503_with_a_delay(receiver: Receiver, client: httpx.Client):
+    receiver.store.close()
+    answer = client.post("/v1/traces", content=spans_request().SerializeToString(), headers=PROTOBUF)
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "1"
+    assert Status.FromString(answer.content).code == code_pb2.UNAVAILABLE
+
+
+def test_with_a_token_only_its_bearer_may_send(tmp_path: Path):
+    body = spans_request().SerializeToString()
+    with (
+        Receiver(tmp_path, http_port=0, grpc_port=None, token="s3cret") as receiver,
+        httpx.Client(base_url=receiver.http_endpoint) as client,
+    ):
+        refused = client.post("/v1/traces", content=body, headers=PROTOBUF)
+        assert refused.status_code == 401
+        assert Status.FromString(refused.content).code == code_pb2.UNAUTHENTICATED
+        wrong = {**PROTOBUF, "authorization": "Bearer other"}
+        assert client.post("/v1/traces", content=body, headers=wrong).status_code == 401
+        assert stored(receiver) == []
+        right = {**PROTOBUF, "authorization": "Bearer s3cret"}
+        assert client.post("/v1/traces", content=body, headers=right).status_code == 200
+        assert len(stored(receiver)) == 3
