@@ -54,7 +54,7 @@ class OpenOutlet(Protocol):
     """The entry point: opens the outlet of this process. May raise; the caller then says so."""
 
     def __call__(self, resource: dict[str, Any], settings: Settings | None = None) -> Outlet:
-        """``resource``: attributes of the process's OTel resource. ``settings``: else the environment's."""
+        """``resource``: attributes of the OTel resource. ``settings``: by default the environment's."""
         ...
 
 
