@@ -17,7 +17,7 @@ from playhead_semconv.messages import (
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType
 from playhead_semconv.wire.anthropic_blocks import block_parts
 from playhead_semconv.wire.anthropic_fold import MessageFold
-from playhead_semconv.wire.dialect import Answer, tokens
+from playhead_semconv.wire.dialect import Answer, definition, tokens
 from playhead_semconv.wire.reading import (
     Object,
     given,
@@ -95,13 +95,8 @@ class AnthropicMessages:
         """The definition for one item of ``tools``. The provider's own tools have a type."""
         value = mapping(item)
         kind = text(value.get("type")) or "custom"
-        return ToolDefinition(
-            type="function" if kind == "custom" else kind,
-            name=text(value.get("name")) or text(value.get("mcp_server_name")) or kind,
-            description=text(value.get("description")),
-            parameters=value.get("input_schema"),
-            extras=rest(value, "type", "name", "description", "input_schema"),
-        )
+        name = text(value.get("name")) or text(value.get("mcp_server_name")) or kind
+        return definition("function" if kind == "custom" else kind, name, value, "input_schema")
 
     def fold(self) -> MessageFold:
         """A new fold for a stream."""

@@ -70,6 +70,8 @@ class Derived(msgspec.Struct):
     error_type: str = ""
     """Value of ``error.type``: the provider's code or type, else the status; empty: no error."""
     error_message: str = ""
+    malformed: bool = False
+    """Something in the response is not in its format: an event, or a whole body, that is no JSON."""
     problem: str = ""
     """What could not be read, and why; several are joined by ``; ``."""
 
@@ -123,7 +125,9 @@ def _answer(dialect: Dialect, request: Request, response: WireResponse, derived:
     derived.streamed = _is_stream(response, data)
     if derived.streamed:
         fold = dialect.fold()
-        problems += _events(fold, data)
+        broken = _events(fold, data)
+        derived.malformed = bool(broken)
+        problems += broken
         body: Any = fold.body()
         derived.content_complete = fold.ended(whole)
         cut_short = not derived.content_complete
@@ -135,6 +139,7 @@ def _answer(dialect: Dialect, request: Request, response: WireResponse, derived:
             body = parse(data)
             derived.content_complete = True
         except (ValueError, RecursionError) as error:
+            derived.malformed = whole
             problems.append(f"response body: {error}" if whole else "the response body ended early")
     fields = cast(Object, body) if isinstance(body, dict) else {}
     answer = dialect.answer(fields, request.fields, cut_short)

@@ -14,7 +14,7 @@ import msgspec
 from playhead_semconv import attributes as names
 from playhead_semconv.facts import Value
 from playhead_semconv.messages import InputMessage, OutputMessage, Part, ToolDefinition
-from playhead_semconv.wire.reading import Object, integer, mapping, text
+from playhead_semconv.wire.reading import Object, integer, mapping, rest, text
 
 
 class Answer(msgspec.Struct):
@@ -98,6 +98,24 @@ class Dialect(Protocol):
     def answer(self, body: Object, request: Object, cut_short: bool) -> Answer:
         """What ``body`` says. ``cut_short``: choices that have not ended ended with an error."""
         ...
+
+
+def definition(kind: str, name: str, fields: Object, schema_field: str, *others: str) -> ToolDefinition:
+    """The definition of a tool; ``schema_field`` of ``fields`` holds the schema of its parameters.
+
+    What is neither named here nor in ``others`` is kept beside; so is a schema that is none.
+    """
+    schema, description = fields.get(schema_field), text(fields.get("description"))
+    known = ["type", "name", *others]
+    if isinstance(schema, dict | bool):
+        known.append(schema_field)
+    else:
+        schema = None
+    if description is not None:
+        known.append("description")
+    return ToolDefinition(
+        type=kind, name=name, description=description, parameters=schema, extras=rest(fields, *known)
+    )
 
 
 def error_of(body: Any) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from playhead_semconv.messages import (
     ToolDefinition,
 )
 from playhead_semconv.values import GenAiOperationName, GenAiOutputType, OpenaiApiType
-from playhead_semconv.wire.dialect import Answer, tokens
+from playhead_semconv.wire.dialect import Answer, definition, tokens
 from playhead_semconv.wire.media import audio_type
 from playhead_semconv.wire.merging import merge, settled
 from playhead_semconv.wire.openai_common import content_parts, output_type, refusal, sampling
@@ -114,15 +114,11 @@ class OpenAIChat:
         value = mapping(item)
         kind = text(value.get("type")) or "function"
         nested = value.get(kind)
-        fields = mapping(nested) if isinstance(nested, dict) else value
-        return ToolDefinition(
-            type=kind,
-            name=text(fields.get("name")) or kind,
-            description=text(fields.get("description")),
-            parameters=fields.get("parameters"),
-            extras=rest(fields, "type", "name", "description", "parameters")
-            | rest(value, kind, *fields, "type"),
-        )
+        if isinstance(nested, dict):
+            fields = mapping(nested) | rest(value, "type", kind)
+        else:
+            fields = value
+        return definition(kind, text(fields.get("name")) or kind, fields, "parameters")
 
     def fold(self) -> ChatFold:
         """A new fold for a stream."""

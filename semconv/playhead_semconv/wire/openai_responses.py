@@ -16,11 +16,11 @@ from playhead_semconv.messages import (
     ToolDefinition,
 )
 from playhead_semconv.values import GenAiOperationName, OpenaiApiType
-from playhead_semconv.wire.dialect import Answer, tokens
+from playhead_semconv.wire.dialect import Answer, definition, tokens
 from playhead_semconv.wire.openai_common import output_type, sampling
 from playhead_semconv.wire.openai_items import item_message, item_parts
 from playhead_semconv.wire.openai_responses_fold import ResponseFold
-from playhead_semconv.wire.reading import Object, given, integer, mapping, rest, sequence, text
+from playhead_semconv.wire.reading import Object, given, integer, mapping, sequence, text
 
 _INCOMPLETE = {
     "max_output_tokens": FinishReason.LENGTH,
@@ -81,13 +81,8 @@ class OpenAIResponses:
         """The definition for one item of ``tools``. A tool without a name is named by its type."""
         value = mapping(item)
         kind = text(value.get("type")) or "function"
-        return ToolDefinition(
-            type=kind,
-            name=text(value.get("name")) or text(value.get("server_label")) or kind,
-            description=text(value.get("description")),
-            parameters=value.get("parameters"),
-            extras=rest(value, "type", "name", "description", "parameters"),
-        )
+        name = text(value.get("name")) or text(value.get("server_label")) or kind
+        return definition(kind, name, value, "parameters")
 
     def fold(self) -> ResponseFold:
         """A new fold for a stream."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, cast
 
@@ -13,7 +12,7 @@ from playhead_semconv.facts import Value
 from playhead_semconv.messages import encode, encode_one
 from playhead_semconv.wire.dialect import Dialect
 from playhead_semconv.wire.prefix import SENTINEL, Known, PrefixCache, array_start
-from playhead_semconv.wire.reading import Object, parse
+from playhead_semconv.wire.reading import Object, parse, sequence
 
 
 class Request(msgspec.Struct):
@@ -58,21 +57,13 @@ def read_request(dialect: Dialect, body: bytes, cache: PrefixCache | None) -> Re
     if cache and texts and not problems:
         cache.add(dialect.wire, known, _runs(dialect, body, known, items, texts))
 
-    if dialect.instructions_field in fields:
-        source = bytes(fields[dialect.instructions_field])
-        found[names.GEN_AI_SYSTEM_INSTRUCTIONS] = _memo(
-            cache,
-            f"{dialect.wire} instructions",
-            source,
-            lambda: encode(dialect.instructions(value(dialect.instructions_field, source))),
-        )
-    if tools := [(name, bytes(fields[name])) for name in dialect.tools_fields if name in fields]:
-        found[names.GEN_AI_TOOL_DEFINITIONS] = _memo(
-            cache,
-            f"{dialect.wire} tools",
-            b",".join(source for _, source in tools),
-            lambda: _tools(dialect, [value(name, source) for name, source in tools]),
-        )
+    try:
+        if raw := fields.get(dialect.instructions_field):
+            found[names.GEN_AI_SYSTEM_INSTRUCTIONS] = _instructions(dialect, bytes(raw), cache)
+        tools = [bytes(fields[name]) for name in dialect.tools_fields if name in fields]
+        found[names.GEN_AI_TOOL_DEFINITIONS] = _tools(dialect, tools, cache)
+    except (ValueError, RecursionError) as error:
+        problems.append(f"instructions or tools of the request: {error}")
     return Request({name: item for name, item in found.items() if item != "[]"}, request, problems)
 
 
@@ -134,12 +125,19 @@ def _runs(
     return [(body[ends[low] : ends[high]], b"".join(texts[low:high])) for low, high in pairwise(cuts)]
 
 
-def _tools(dialect: Dialect, values: list[Any]) -> bytes:
-    items: list[Any] = []
-    for value in values:
-        items += cast(list[Any], value) if isinstance(value, list) else [] if value is None else [value]
-    return encode([dialect.tool(item) for item in items])
+def _instructions(dialect: Dialect, source: bytes, cache: PrefixCache | None) -> str:
+    def convert() -> bytes:
+        return encode(dialect.instructions(parse(source)))
+
+    return (cache.memo(f"{dialect.wire} instructions", source, convert) if cache else convert()).decode()
 
 
-def _memo(cache: PrefixCache | None, kind: str, source: bytes, convert: Callable[[], bytes]) -> str:
-    return (cache.memo(kind, source, convert) if cache else convert()).decode()
+def _tools(dialect: Dialect, sources: list[bytes], cache: PrefixCache | None) -> str:
+    def convert() -> bytes:
+        items: list[Any] = []
+        for value in map(parse, sources):
+            items += sequence(value)
+        return encode([dialect.tool(item) for item in items])
+
+    source = b",".join(sources)
+    return (cache.memo(f"{dialect.wire} tools", source, convert) if cache else convert()).decode()

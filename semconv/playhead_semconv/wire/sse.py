@@ -23,25 +23,26 @@ class SseParser:
     """Feed it bytes; it returns the events that are complete. ``close`` returns what is left."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest: bytes = b""
         self._at_start = True
+        self._after_cr = False
 
     def feed(self, data: bytes) -> list[Event]:
         """Events that ``data`` completes."""
-        rest = self._rest + data if self._rest else data
         if self._at_start:
-            if len(rest) < len(_BOM) and _BOM.startswith(rest):
-                self._rest = rest
+            data, self._rest = self._rest + data, b""
+            if len(data) < len(_BOM) and _BOM.startswith(data):
+                self._rest = data
                 return []
-            rest = rest.removeprefix(_BOM)
+            data = data.removeprefix(_BOM)
             self._at_start = False
-        held = b""
-        if b"\r" in rest:
-            if rest.endswith(b"\r"):
-                rest, held = rest[:-1], b"\r"  # the LF of a CR LF may follow
-            rest = rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        blocks, separator, last = rest.rpartition(b"\n\n")
-        self._rest = last + held
+        if self._after_cr and data:
+            data = data.removeprefix(b"\n")  # the line ended with the CR
+            self._after_cr = False
+        if b"\r" in data:
+            self._after_cr = data.endswith(b"\r")
+            data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        blocks, separator, self._rest = (self._rest + data).rpartition(b"\n\n")
         if not separator:
             return []
         return [event for block in blocks.split(b"\n\n") if (event := _event(block)) is not None]
@@ -49,7 +50,7 @@ class SseParser:
     def close(self) -> Event | None:
         """The event that no empty line ended, as far as it came; None if there is none."""
         rest, self._rest = self._rest, b""
-        return _event(rest.replace(b"\r", b"\n"))
+        return _event(rest)
 
 
 def _event(block: bytes) -> Event | None:
