@@ -55,6 +55,7 @@ class SpoolOutlet:
         if kind == "auto" and endpoint.protocol == "grpc":
             kind = "playhead"
         self._kind = EndpointKind(endpoint, kind, self._places.spool)
+        self._begun: bytes = b""
         self._copier: Copier | None = None
         self._shipper: Shipper | None = None
         self._closed = False
@@ -66,7 +67,8 @@ class SpoolOutlet:
             on_begin=self._begin,
             wake_copier=self._wake_copier,
             after_append=self._wait_for_disk if settings.spool_sync == "always" else None,
-            disk_stalled=self._disk_stalled,
+            disk_stalled=self._disk_problem,
+            await_room=self._await_room,
         )
         self.span_processor = SpoolSpanProcessor(
             self.sink.append_span, self._kind.whole, self.flush, self.notices
@@ -76,6 +78,11 @@ class SpoolOutlet:
     def shipper(self) -> Shipper | None:
         """The thread that delivers; None before the first fact."""
         return self._shipper
+
+    @property
+    def disk_problem(self) -> str:
+        """Why the spool's disk takes nothing just now; empty if it does."""
+        return self._disk_problem()
 
     def flush(self, timeout_s: float) -> bool:
         """Deliver what is there now. False as soon as an attempt fails, or after ``timeout_s``."""
@@ -117,6 +124,7 @@ class SpoolOutlet:
     def _begin(self) -> None:
         """The first fact of a process instance is about to be written: start its threads."""
         budget = Budget(self._places.spool, self._settings.spool_budget_bytes)
+        self._begun = self.sink.instance
         self._closed = False
         self._nothing_left = True
         self._copier = Copier(
@@ -143,8 +151,8 @@ class SpoolOutlet:
             self._shipper.start()
 
     def _current_shipper(self) -> Shipper | None:
-        """That of this process; a forked child that has written nothing has none."""
-        return self._shipper if self.sink.current is not None or self._closed else None
+        """That of this process; a forked child that has said nothing yet has none."""
+        return self._shipper if self._begun == self.sink.instance else None
 
     def _mark(self) -> Position | None:
         head = self.sink.current
@@ -158,8 +166,12 @@ class SpoolOutlet:
         if self._copier is not None:
             self._copier.wake()
 
-    def _disk_stalled(self) -> str:
+    def _disk_problem(self) -> str:
         return "" if self._copier is None else self._copier.stalled()
+
+    def _await_room(self, timeout_s: float) -> None:
+        if self._copier is not None:
+            self._copier.await_room(timeout_s)
 
     def _wait_for_disk(self, head: Head, upto: int) -> None:
         if self._copier is not None:

@@ -88,6 +88,13 @@ class Copier:
                 lambda: head.copied >= upto or bool(self._problem), timeout_s
             ) and (head.copied >= upto)
 
+    def await_room(self, timeout_s: float) -> None:
+        """Wait until a head is copied and free again, at most ``timeout_s``."""
+        if self.thread.is_alive():
+            with self._copied:
+                self._wake.set()
+                self._copied.wait(timeout_s)
+
     def flush(self, timeout_s: float) -> bool:
         """Copy what is there now; False if that takes longer than ``timeout_s`` or does not succeed."""
         deadline = time.monotonic() + timeout_s
@@ -101,7 +108,12 @@ class Copier:
         """Stop after the round in progress; a copy that stalls is left behind."""
         self._stopping = True
         self._wake.set()
-        self.thread.join(timeout_s)
+        if self.thread.is_alive():
+            self.thread.join(timeout_s)
+        if not self.thread.is_alive():
+            while self._fds:
+                os.close(self._fds.popitem()[1])
+        self._say_losses()
 
     def _run(self) -> None:
         while not self._stopping:
@@ -113,7 +125,7 @@ class Copier:
 
     def round(self) -> None:
         """Copy everything that is not yet on disk, then see to the next head and to losses."""
-        self._spool.settle()
+        self._spool.settle_if_free()
         for number in sorted(self._spool.heads):
             head = self._spool.heads.get(number)
             if head is None:
@@ -122,7 +134,10 @@ class Copier:
                 if not self._copy(head):
                     break
             except OSError as problem:
-                self._refused(f"the spool {self._places.spool} cannot be written: {problem.strerror}")
+                self._refused(
+                    problem.strerror or str(problem),
+                    f"the spool {self._places.spool} cannot be written: {problem.strerror}",
+                )
                 break
         else:
             self._problem = ""
@@ -131,7 +146,7 @@ class Copier:
         with self._copied:
             self._copied.notify_all()
         self._spool.prepare()
-        self._spool.settle()
+        self._spool.settle_if_free()
         self._say_losses()
 
     def _copy(self, head: Head) -> bool:
@@ -141,9 +156,10 @@ class Copier:
         if head.copied < end and end > head.first_frame and not head.released:
             if not self._budget.allows(end - head.copied):
                 self._refused(
+                    "the disk budget is used up",
                     f"the spool {self._places.spool} is full: {self._budget.limit_bytes} bytes wait for"
                     " delivery. Facts are kept in memory, then dropped. Start a receiver, or raise"
-                    " PLAYHEAD_SPOOL_BUDGET_BYTES"
+                    " PLAYHEAD_SPOOL_BUDGET_BYTES",
                 )
                 return False
             self._writing_since = time.monotonic()
@@ -177,13 +193,15 @@ class Copier:
             os.close(fd)
         self._spool.heads.pop(head.number, None)
         head.remove()
+        with self._copied:
+            self._copied.notify_all()
         if head.released or head.copied == 0:
             path = self._places.home(self._instance) / segment_name(head.number, "tape")
             path.unlink(missing_ok=True)
             self._spool.segments.discard(head.number)
 
-    def _refused(self, text: str) -> None:
-        self._problem = text
+    def _refused(self, problem: str, text: str) -> None:
+        self._problem = problem
         self._notices.say("disk", text)
 
     def _say_losses(self) -> None:

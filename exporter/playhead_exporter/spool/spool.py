@@ -28,6 +28,8 @@ HEAD_BYTES = 1 << 20
 """Size of a head, unless one frame needs more."""
 BLOB_BYTES = 1 << 20
 """A longer body travels in blob facts of at most this."""
+PATIENCE_S = 0.005
+"""How long an append waits for a disk that works, when facts come faster than it takes them."""
 HOLD_TRIES = 5
 """Somebody who looks whether an owner lives holds the lock for a moment."""
 GAP_ROOM_BYTES = 1024
@@ -57,12 +59,14 @@ class Spool:
         wake_copier: Callable[[], None] = lambda: None,
         after_append: Callable[[Head, int], None] | None = None,
         disk_stalled: Callable[[], str] = lambda: "",
+        await_room: Callable[[float], None] = lambda timeout_s: None,
     ) -> None:
         """``memory_bytes``: what the heads may take. Makes no file before the first append.
 
         ``on_begin`` is called when an instance writes its first fact (in a forked child: again).
         ``after_append`` is called, outside the lock, with the head and the position behind the frame.
-        ``disk_stalled`` says why the disk takes nothing just now; empty if it does.
+        ``disk_stalled`` says why the disk takes nothing just now; empty if it does. ``await_room``
+        returns when a head has become free, or after so many seconds.
         """
         self.places = places
         self._resource = dict(resource)
@@ -72,6 +76,7 @@ class Spool:
         self._wake_copier = wake_copier
         self._after_append = after_append
         self._disk_stalled = disk_stalled
+        self._await_room = await_room
         self._begin()
         me = weakref.ref(self)
 
@@ -254,6 +259,9 @@ class Spool:
             head = None
         if head is None:
             head = self._make(size)
+        if head is None and self._lost is None and not self._disk_stalled():
+            self._await_room(PATIENCE_S)
+            head = self._make(size)
         if head is None:
             return None
         self.segments.add(head.number)
@@ -339,11 +347,18 @@ class Spool:
             finally:
                 self._writer = 0
 
+    def settle_if_free(self) -> None:
+        """`settle`, unless an append is in progress: that one may be waiting for the caller."""
+        if not self._lock.locked() and (self._deferred or self._lost is not None):
+            self.settle()
+
     def prepare(self) -> None:
         """Make the head that comes next, so that no append has to. For the copier."""
         head = self._head
-        if head is None or self._prepared is not None or head.size - head.written > head.size // 2:
+        if head is None or self._prepared is not None:
             return
+        if head.number == 1 and head.written < head.size // 8:
+            return  # a process that may have nothing more to say
         self._prepared = self._make(0)
 
     @property

@@ -1,0 +1,213 @@
+"""The caller's path: what is appended is on the tape, numbered, whatever happens meanwhile."""
+
+import gc
+import os
+import stat
+import threading
+
+import pytest
+from support.spools import chunk, eventually, outlet_for, state, tape_of
+
+from playhead_exporter.spool import Places
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Content, Fact, digest_of
+from playhead_semconv.frames import SpanRecord
+from playhead_semconv.tapes import MemoryTape
+
+
+def test_facts_are_numbered_and_come_back_equal(outlet, settings):
+    facts = [chunk(bytes([n])) for n in range(100)]
+    assert [outlet.sink.append(fact) for fact in facts] == list(range(100))
+    tape = tape_of(outlet, settings)
+    assert tape == facts
+    assert {fact.instance for fact in tape} == {outlet.sink.instance}
+    assert len(outlet.sink.instance) == 16
+
+
+def test_spans_stand_where_they_finished(outlet, settings):
+    outlet.sink.append(chunk())
+    outlet.sink.append_span(SpanRecord(b"otlp"))
+    outlet.sink.append(chunk())
+    assert [type(record) for record in tape_of(outlet, settings)] == [Fact, SpanRecord, Fact]
+
+
+def test_nothing_is_made_before_the_first_fact(outlet, tmp_path):
+    assert list(tmp_path.iterdir()) == []
+    assert outlet.sink.current is None
+
+
+def test_heads_follow_one_another_and_nothing_is_lost_between(outlet, settings):
+    facts = [chunk(bytes(50_000)) for _ in range(100)]
+    for fact in facts:
+        outlet.sink.append(fact)
+    assert outlet.sink.current.number > 3
+    assert tape_of(outlet, settings) == facts
+    eventually(lambda: len(outlet.sink.heads) == 1)
+    assert tape_of(outlet, settings) == facts
+
+
+def test_a_frame_that_is_larger_than_a_head_gets_a_larger_one(outlet, settings):
+    outlet.sink.append(state(small=1))
+    outlet.sink.append(state(text="x" * 3_000_000))
+    outlet.sink.append(state(small=2))
+    assert [len(str(fact.attributes)) for fact in tape_of(outlet, settings)] == [12, 3_000_012, 12]
+
+
+def test_a_long_body_is_split_into_blobs_that_precede_it(outlet, settings):
+    data = os.urandom(2_500_000)
+    seq = outlet.sink.append(
+        Fact(5, 7, e.PLAYHEAD_EXCHANGE_REQUEST, bytes(16), bytes(8), body=Content.of(data))
+    )
+    tape = MemoryTape(tape_of(outlet, settings))
+    facts = list(tape.facts())
+    assert seq == 3
+    assert [fact.name for fact in facts] == [e.PLAYHEAD_BLOB] * 3 + [e.PLAYHEAD_EXCHANGE_REQUEST]
+    assert [fact.attributes[a.PLAYHEAD_BLOB_OFFSET] for fact in facts[:3]] == [0, 1 << 20, 2 << 20]
+    assert {fact.attributes[a.PLAYHEAD_BLOB_SIZE] for fact in facts[:3]} == {2_500_000}
+    assert facts[3].body == Content(digest_of(data), 2_500_000)
+    assert tape.read(facts[3].body) == data
+
+
+def test_the_long_tail_of_an_extension_is_split_too(outlet, settings):
+    head, tail = b"h" * 100, os.urandom(1_500_000)
+    whole = head[:90] + tail
+    outlet.sink.append(Fact(5, 7, e.PLAYHEAD_EXCHANGE_REQUEST, body=Content.of(head)))
+    extension = Content(digest_of(whole), len(whole), tail, digest_of(head), 90)
+    outlet.sink.append(Fact(6, 7, e.PLAYHEAD_EXCHANGE_REQUEST, body=extension))
+    tape = MemoryTape(tape_of(outlet, settings))
+    *_, last = tape.facts()
+    assert last.body == Content(digest_of(whole), len(whole), None, digest_of(head), 90)
+    assert tape.read(last.body) == whole
+
+
+def test_a_long_chunk_without_a_digest_gets_one(outlet, settings):
+    data = os.urandom(1_100_000)
+    outlet.sink.append(chunk(data))
+    tape = MemoryTape(tape_of(outlet, settings))
+    *_, last = tape.facts()
+    assert last.body == Content(digest_of(data), len(data))
+    assert tape.read(last.body) == data
+
+
+def test_what_no_tape_can_hold_becomes_plain(outlet, settings):
+    class Odd:
+        def __repr__(self):
+            return "<odd>"
+
+    class Broken:
+        def __repr__(self):
+            raise ValueError("no")
+
+    odd = {"odd": Odd(), "broken": Broken(), "nan": "\ud800", "deep": {"set": [Odd()], 3: 2**70}}
+    outlet.sink.append(Fact(1, 7, e.PLAYHEAD_STATE, attributes=odd))
+    (fact,) = tape_of(outlet, settings)
+    assert fact.attributes == {
+        "odd": "<odd>",
+        "broken": f"<{Broken.__qualname__}: repr raised ValueError>",
+        "nan": "\\ud800",
+        "deep": {"set": ["<odd>"], "3": "0x400000000000000000"},
+    }
+
+
+def test_an_append_from_a_finalizer_inside_an_append_is_kept_and_does_not_deadlock(outlet, settings):
+    class Nested:
+        """Its repr is asked for in the middle of an append, and appends itself."""
+
+        def __repr__(self):
+            numbers.append(outlet.sink.append(chunk(b"inner")))
+            outlet.sink.append_span(SpanRecord(b"inner"))
+            return "<nested>"
+
+    numbers = []
+    done = threading.Thread(target=lambda: numbers.append(outlet.sink.append(state(x=Nested()))))
+    done.start()
+    done.join(10)
+    assert not done.is_alive()
+    assert numbers == [1, 0]
+    tape = tape_of(outlet, settings)
+    assert [getattr(record, "seq", "span") for record in tape] == [0, 1, "span"]
+    assert outlet.sink.append(chunk()) == 2
+
+
+def test_finalizers_that_the_collector_runs_inside_appends(outlet, settings):
+    class Cycle:
+        def __init__(self):
+            self.me = self
+
+        def __del__(self):
+            outlet.sink.append(chunk(b"finalizer"))
+
+    threshold = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for _ in range(300):
+            Cycle()
+            outlet.sink.append(state(list=[{} for _ in range(5)]))
+    finally:
+        gc.set_threshold(*threshold)
+    gc.collect()
+    seqs = sorted(fact.seq for fact in tape_of(outlet, settings))
+    assert seqs == list(range(600))
+
+
+def test_an_interrupt_in_the_middle_of_an_append_loses_nothing(outlet, settings):
+    class Interrupted:
+        times = 0
+
+        def __repr__(self):
+            self.times += 1
+            if self.times == 1:
+                raise KeyboardInterrupt
+            return "<interrupted>"
+
+    with pytest.raises(KeyboardInterrupt):
+        outlet.sink.append(state(x=Interrupted()))
+    assert outlet.sink.append(chunk()) == 1
+    first, second = tape_of(outlet, settings)
+    assert (first.seq, first.attributes) == (0, {"x": "<interrupted>"})
+    assert second.seq == 1
+
+
+def test_many_threads_share_one_tape(outlet, settings):
+    def work(name):
+        for n in range(2000):
+            outlet.sink.append(chunk(b"%d %d" % (name, n)))
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    tape = tape_of(outlet, settings)
+    assert [fact.seq for fact in tape] == list(range(16_000))
+    for name in range(8):
+        own = [fact.body.inline for fact in tape if fact.body.inline.startswith(b"%d " % name)]
+        assert own == [b"%d %d" % (name, n) for n in range(2000)]
+
+
+def test_everything_is_readable_by_the_user_alone(outlet, settings, tmp_path):
+    for _ in range(60):
+        outlet.sink.append(chunk(bytes(50_000)))
+    places = Places.of(settings)
+    home, heads = places.home(outlet.sink.instance), places.heads(outlet.sink.instance)
+    eventually(lambda: (home / "00000001.tape").exists())
+    for folder in (home, heads, home.parent, heads.parent, heads.parent.parent):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    found = [*home.iterdir(), *heads.iterdir()]
+    assert len(found) > 3
+    assert {stat.S_IMODE(path.stat().st_mode) for path in found} == {0o600}
+
+
+def test_without_shared_memory_heads_lie_in_the_spool(settings):
+    places = Places.of(settings, shared_memory=None)
+    with outlet_for(settings, places=places) as outlet:
+        outlet.sink.append(chunk())
+        assert outlet.sink.current.path == places.home(outlet.sink.instance) / "00000001.head"
+
+
+def test_shared_memory_that_belongs_to_somebody_else_is_not_used(settings, tmp_path):
+    folder = tmp_path / "shm"
+    (folder / f"playhead-{os.getuid()}").mkdir(parents=True, mode=0o777)
+    (folder / f"playhead-{os.getuid()}").chmod(0o777)
+    assert Places.of(settings, shared_memory=folder).shared is None

@@ -1,0 +1,197 @@
+"""A disk that stalls, is full, or is over its budget: the agent never waits, and losses are told."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+
+import pytest
+from support.spools import chunk, eventually, files, outlet_for, state, tape_of
+
+from playhead_exporter.spool import LiveSegments, Places
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.frames import Scan
+
+
+class StalledDisk:
+    """Writes block on a pipe until it is opened: what a frozen disk does to a writer."""
+
+    def __init__(self):
+        self._read, self._write = os.pipe()
+        self.entered = threading.Event()
+
+    def __call__(self, fd, data, offset):
+        self.entered.set()
+        os.read(self._read, 1)
+        return os.pwrite(fd, data, offset)
+
+    def thaw(self):
+        os.write(self._write, b"x" * 4096)
+
+
+class FullDisk:
+    """Refuses as a full disk does, until there is room."""
+
+    def __init__(self):
+        self.full = True
+
+    def __call__(self, fd, data, offset):
+        if self.full:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return os.pwrite(fd, data, offset)
+
+
+def gaps(tape):
+    return [fact for fact in tape if fact.name == e.PLAYHEAD_GAP]
+
+
+def fill(outlet, count, size=10_000):
+    return [outlet.sink.append(chunk(bytes(size))) for _ in range(count)]
+
+
+def test_a_stalled_disk_degrades_to_memory_then_to_a_declared_gap(settings, caplog):
+    disk = StalledDisk()
+    settings = replace(settings, spool_memory_bytes=400_000)
+    with outlet_for(settings, write=disk) as outlet:
+        outlet.sink.append(chunk())
+        assert disk.entered.wait(10)
+        eventually(lambda: outlet.disk_problem == "the disk stalls")
+        assert fill(outlet, 200) == list(range(1, 201))
+        assert sum(head.size for head in outlet.sink.heads.values()) <= 400_000
+        lost = outlet.sink.lost_facts
+        assert 150 < lost < 201
+        kept = [fact.seq for fact in tape_of(outlet, settings)]
+        assert kept == list(range(201 - lost))
+        disk.thaw()
+        (gap,) = eventually(lambda: gaps(tape_of(outlet, settings)))
+        assert gap.attributes == {
+            a.PLAYHEAD_GAP_FIRST: 201 - lost,
+            a.PLAYHEAD_GAP_LAST: 200,
+            a.PLAYHEAD_GAP_REASON: "the disk stalls",
+        }
+        assert gap.seq == 201
+        assert outlet.sink.append(chunk()) == 202
+        assert [fact.seq for fact in tape_of(outlet, settings)] == [*range(201 - lost), 201, 202]
+        assert outlet.sink.lost_facts == lost
+    said = [record.getMessage() for record in caplog.records if "being lost" in record.getMessage()]
+    assert len(said) == 1
+    assert said[0].startswith("playhead: facts are being lost, the tape has a gap: the disk stalls; ")
+
+
+def test_while_the_disk_stalls_the_endpoint_still_gets_everything(settings, endpoint):
+    disk = StalledDisk()
+    settings = replace(settings, spool_memory_bytes=400_000, endpoint=endpoint.url)
+    with outlet_for(settings, write=disk) as outlet:
+        outlet.sink.append(chunk())
+        assert disk.entered.wait(10)
+        for _ in range(20):
+            fill(outlet, 5)
+            assert outlet.flush(10)
+        assert outlet.sink.lost_facts == 0
+        assert [fact.seq for fact in endpoint.facts()] == list(range(101))
+        disk.thaw()
+
+
+def test_a_full_disk_is_said_and_nothing_is_lost_while_memory_lasts(settings, caplog):
+    disk = FullDisk()
+    with outlet_for(settings, write=disk) as outlet:
+        fill(outlet, 300)
+        eventually(lambda: caplog.records)
+        assert "cannot be written: No space left on device" in caplog.records[0].getMessage()
+        disk.full = False
+        eventually(lambda: any("is written again" in record.getMessage() for record in caplog.records))
+        fill(outlet, 1)
+        assert [fact.seq for fact in tape_of(outlet, settings)] == list(range(301))
+        assert outlet.sink.lost_facts == 0
+
+
+def test_the_disk_budget_is_kept_and_its_end_is_said(settings, caplog):
+    settings = replace(settings, spool_budget_bytes=300_000, spool_memory_bytes=200_000)
+    with outlet_for(settings) as outlet:
+        for _ in range(100):
+            fill(outlet, 1)
+            outlet.sink.append(state())
+        eventually(lambda: outlet.sink.lost_facts)
+        spool = Places.of(settings).spool
+        assert sum((spool / name).stat().st_size for name in files(spool)) <= 300_000
+    full = [record.getMessage() for record in caplog.records if "is full" in record.getMessage()]
+    assert len(full) == 1
+    assert "300000 bytes wait for delivery" in full[0]
+
+
+def test_sync_always_waits_until_the_fact_is_on_disk(settings):
+    settings = replace(settings, spool_sync="always")
+    with outlet_for(settings) as outlet:
+        home = Places.of(settings).home(outlet.sink.instance)
+        for seq in range(20):
+            outlet.sink.append(chunk())
+            records = [record for _, record in Scan((home / "00000001.tape").read_bytes())]
+            assert records[-1].seq == seq
+
+
+def test_sync_always_does_not_wait_for_a_disk_that_refuses(settings):
+    settings = replace(settings, spool_sync="always")
+    disk = FullDisk()
+    with outlet_for(settings, write=disk) as outlet:
+        fill(outlet, 50, 10)
+        assert [fact.seq for fact in tape_of(outlet, settings)] == list(range(50))
+
+
+FILE_LIMIT = """
+import json, resource, sys
+from playhead_exporter import open_outlet
+from playhead_semconv.facts import Content, Fact
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, resource.RLIM_INFINITY))
+outlet = open_outlet({})
+for n in range(600):
+    outlet.sink.append(Fact(n, 1, "playhead.state", body=Content.chunk(bytes(5000))))
+outlet.flush(0.01)
+print(json.dumps([outlet.sink.instance.hex(), outlet.sink.count, outlet.sink.lost_facts]))
+"""
+
+
+def run(script, settings, **environ):
+    environ = {
+        **os.environ,
+        "PLAYHEAD_SPOOL_DIR": settings.spool_dir,
+        "PLAYHEAD_ENDPOINT": settings.endpoint,
+        **environ,
+    }
+    return subprocess.run(
+        [sys.executable, "-c", script], env=environ, capture_output=True, text=True, timeout=60
+    )
+
+
+def test_a_spool_that_the_system_refuses_to_grow(settings):
+    """RLIMIT_FSIZE under the size of a head: neither a head nor a segment can be made."""
+    script = FILE_LIMIT.replace("1 << 20", "1 << 18")
+    done = run(script, settings)
+    assert done.returncode == 0, done.stderr
+    _, count, lost = json.loads(done.stdout)
+    assert (count, lost) == (600, 600)
+    assert "facts are being lost" in done.stderr
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 512 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "none", str(folder)], check=True)
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def test_a_disk_that_is_really_full(settings, small_disk, endpoint):
+    settings = replace(settings, spool_dir=str(small_disk / "spool"))
+    with outlet_for(settings) as outlet:
+        fill(outlet, 200)
+        places = Places.of(settings)
+        eventually(lambda: os.statvfs(small_disk).f_bavail == 0)
+        assert [fact.seq for fact in tape_of(outlet, settings)] == list(range(200))
+        assert LiveSegments(outlet.sink, places).numbers() == [1, 2]
+        assert outlet.sink.lost_facts == 0

@@ -1,0 +1,82 @@
+"""Spools for tests: facts to put in, and what is in them."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playhead_exporter.outlet import SpoolOutlet
+from playhead_exporter.spool import LiveSegments, Places, Segments, read_window
+from playhead_exporter.spool.cursor import START
+from playhead_semconv import events as e
+from playhead_semconv.facts import Content, ExchangeId, Fact
+from playhead_semconv.frames import Record
+from playhead_semconv.settings import Settings
+
+CALL = ExchangeId(7, "http", 0)
+DEADLINE_S = 20
+
+
+def chunk(data: bytes = b"abc", time_ns: int = 1) -> Fact:
+    """A chunk of an exchange, not yet numbered."""
+    return Fact(time_ns, 7, e.PLAYHEAD_EXCHANGE_DATA, exchange=CALL, body=Content.chunk(data))
+
+
+def state(**attributes: Any) -> Fact:
+    """A fact with attributes, not yet numbered."""
+    return Fact(1, 7, e.PLAYHEAD_STATE, attributes=attributes)
+
+
+def read_all(segments: Segments) -> list[Record]:
+    """Every record of the segments that are there."""
+    records: list[Record] = []
+    position = START
+    while True:
+        window = read_window(segments, position, 1 << 20)
+        records += window.records
+        if not window.records and not window.damage:
+            return records
+        position = window.end
+
+
+def tape_of(outlet: SpoolOutlet, settings: Settings) -> list[Record]:
+    """Every record that is in this process's spool."""
+    return read_all(LiveSegments(outlet.sink, Places.of(settings)))
+
+
+def eventually(condition: Callable[[], Any], what: str = "it") -> Any:
+    """Polls ``condition`` until it holds; its value."""
+    deadline = time.monotonic() + DEADLINE_S
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"{what} did not come about"
+        time.sleep(0.005)
+
+
+@contextmanager
+def outlet_for(settings: Settings, **options: Any) -> Iterator[SpoolOutlet]:
+    """An outlet that is closed, and whose shared memory is removed, at the end."""
+    outlet = SpoolOutlet(settings, {"service.name": "refund"}, **options)
+    try:
+        yield outlet
+    finally:
+        outlet.close(0)
+        forget(settings)
+
+
+def forget(settings: Settings) -> None:
+    """Remove what this spool has in shared memory."""
+    shared = Places.of(settings).shared
+    if shared is not None:
+        shutil.rmtree(shared, ignore_errors=True)
+
+
+def files(folder: Path) -> list[str]:
+    """Names of all files below ``folder``, sorted; empty if it is not there."""
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
