@@ -1,0 +1,120 @@
+"""The SQLite engine does what every engine has to do, and keeps its files to itself."""
+
+import os
+import stat
+from pathlib import Path
+
+import apsw
+import pytest
+from conformance.store_suite import StoreSuite
+from support.batches import facts_of, span_of
+
+from playhead_receiver.store import Batch, Query, open_store
+from playhead_semconv.errors import StoreBusy, StoreUnavailable
+from playhead_semconv.facts import Content, Fact
+
+
+class TestSqlite(StoreSuite):
+    engine = "sqlite"
+
+
+def test_only_the_owner_may_read(tmp_path: Path):
+    old = os.umask(0)
+    try:
+        store = open_store(tmp_path / "data")
+        large = Fact(1, 1, "playhead.effect", body=Content.of(bytes(600_000)), instance=b"i" * 16, seq=0)
+        store.commit(Batch(facts=[large]))
+    finally:
+        os.umask(old)
+    found = {
+        str(path.relative_to(tmp_path / "data")): stat.S_IMODE(path.stat().st_mode)
+        for path in (tmp_path / "data").rglob("*")
+    }
+    assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o700
+    files = {name: mode for name, mode in found.items() if (tmp_path / "data" / name).is_file()}
+    assert set(files.values()) == {0o600}
+    assert {name for name in files if "/" not in name} == {
+        "receiver.lock",
+        "store.sqlite",
+        "store.sqlite-shm",
+        "store.sqlite-wal",
+    }
+    assert {mode for name, mode in found.items() if name not in files} == {0o700}
+    store.close()
+
+
+def test_large_bodies_lie_beside_the_database_once(tmp_path: Path):
+    store = open_store(tmp_path)
+    body = Content.of(os.urandom(1024 * 1024))
+    for instance in (b"1" * 16, b"2" * 16):
+        fact = Fact(1, 1, "playhead.exchange.request", body=body, instance=instance, seq=0)
+        store.commit(Batch(facts=[fact]))
+        assert list(store.tape(instance).facts()) == [fact]
+        assert store.tape(instance).read(Content(body.digest, body.size)) == body.inline
+    files = [path for path in (tmp_path / "blobs").rglob("*") if path.is_file()]
+    assert [path.stat().st_size for path in files] == [1024 * 1024]
+    store.close()
+    assert (tmp_path / "store.sqlite").stat().st_size < 300_000
+
+
+def test_a_commit_is_synced(tmp_path: Path):
+    store = open_store(tmp_path)
+    store.commit(Batch(facts=facts_of(b"i" * 16, [0])))
+    store.close()
+    connection = apsw.Connection(str(tmp_path / "store.sqlite"), flags=apsw.SQLITE_OPEN_READONLY)
+    assert connection.pragma("journal_mode") == "wal"
+    connection.close()
+
+
+def test_a_second_writer_is_refused_by_name(tmp_path: Path):
+    store = open_store(tmp_path)
+    with pytest.raises(StoreBusy, match=f"process {os.getpid()} writes to"):
+        open_store(tmp_path)
+    store.close()
+    open_store(tmp_path).close()
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path):
+    open_store(tmp_path).close()
+    connection = apsw.Connection(str(tmp_path / "store.sqlite"))
+    connection.pragma("user_version", 99)
+    connection.close()
+    with pytest.raises(StoreUnavailable, match="schema 99"):
+        open_store(tmp_path)
+    reader = open_store(tmp_path, read_only=True)
+    with pytest.raises(StoreUnavailable, match="schema 99"):
+        list(reader.runs(Query()))
+    reader.close()
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path):
+    (tmp_path / "store.sqlite").write_bytes(b"not a database at all" * 100)
+    with pytest.raises(StoreUnavailable, match="cannot be used"):
+        open_store(tmp_path)
+    (tmp_path / "store.sqlite").unlink()
+    open_store(tmp_path).close()
+
+
+def test_bytes_per_step_are_flat(tmp_path: Path):
+    """A history that is resent with every step is stored once: references, not copies."""
+    sizes: list[int] = []
+    for steps in (50, 200):
+        store = open_store(tmp_path / str(steps))
+        history = b""
+        base: Content | None = None
+        for step in range(steps):
+            tail = os.urandom(1500).hex().encode()
+            history += tail
+            whole = Content.of(history)
+            body = whole
+            if base is not None:
+                body = Content(whole.digest, whole.size, tail, base.digest, base.size)
+            fact = Fact(step, 1, "playhead.exchange.request", body=body, instance=b"i" * 16, seq=step)
+            store.commit(Batch([span_of(b"i" * 16, step + 1, text="x" * 500)], [fact]))
+            base = whole
+        assert base is not None
+        assert store.tape(b"i" * 16).read(Content(base.digest, base.size)) == history
+        store.close()
+        sizes.append((tmp_path / str(steps) / "store.sqlite").stat().st_size)
+    per_step = (sizes[1] - sizes[0]) / 150
+    assert 1500 < per_step < 3500
