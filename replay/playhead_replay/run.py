@@ -20,6 +20,7 @@ from typing import Protocol
 
 from playhead_replay.command import Command
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
+from playhead_replay.messages import Messages, messages_of
 from playhead_replay.outputs import Outputs
 from playhead_replay.spans import Span, grow, spans_of
 from playhead_replay.steps import Step, number_steps
@@ -258,6 +259,10 @@ class Run:
         """The attempts of a step, in order of their requests."""
         own = self._own_spans(step)
         return [exchange for exchange in self.exchanges if exchange.span_id in own]
+
+    def messages(self, step: Step) -> Messages:
+        """What the call of a step said and was told."""
+        return messages_of(step.span.attributes, self.exchanges_of(step))
 
     def step_numbers(self) -> dict[tuple[str, str], int]:
         """Step numbers by process instance and exchange id."""

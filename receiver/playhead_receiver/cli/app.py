@@ -1,0 +1,127 @@
+"""The group of verbs, and what surrounds every one of them: options, errors, exit status."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import click
+
+from playhead_receiver.cli.failures import INTERRUPTED, PIPE_CLOSED, exit_status, show_failure
+from playhead_receiver.cli.options import Verbs
+from playhead_receiver.cli.session import Session
+
+VERBS = {
+    "demo": "record, show and replay bundled agents, with nothing else needed",
+    "up": "run the receiver until it is stopped",
+    "record": "run a Python agent and record it",
+    "ls": "list runs, newest first",
+    "show": "show a run as a tree of steps, or one step whole",
+    "tail": "follow a run while it goes on",
+    "replay": "run the recorded command again, answered from its tape",
+    "doctor": "say what is recorded, what is not, and why",
+    "spool": "look at what was not delivered, and deliver it",
+    "completion": "print the completion script of a shell",
+}
+"""Verbs in the order of ``--help``, each with its line. The module of a verb bears its name."""
+
+
+class LazyVerbs(Verbs):
+    """Loads the module of a verb when the verb is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All verbs, in the order in which a newcomer meets them."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The verb's command; None where there is no such verb."""
+        if cmd_name not in VERBS:
+            return None
+        module = importlib.import_module(f"playhead_receiver.cli.verbs.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that is meant; what is none is an error that names the nearest."""
+        if args and not args[0].startswith("-") and args[0] not in VERBS:
+            near = difflib.get_close_matches(args[0], VERBS, n=1)
+            meant = f", did you mean {near[0]}?" if near else ""
+            raise click.UsageError(f"no verb {args[0]}{meant}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in ``--help``, made without loading a single verb."""
+        with formatter.section("Verbs"):
+            formatter.write_dl(list(VERBS.items()))
+
+
+def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """``--version``."""
+    if value and not ctx.resilient_parsing:
+        click.echo(f"playhead {version('playhead-receiver')}")
+        ctx.exit(0)
+
+
+@click.group(
+    cls=LazyVerbs,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="RUN is a name, last, last-1, failed, an id prefix, a trace id or a .tape file; "
+    "POINT a step, a span id prefix, main#4, start, error or end.",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    callback=print_version,
+    expose_value=False,
+    is_eager=True,
+    help="Show the version and exit.",
+)
+def playhead() -> None:
+    """Record every token of an LLM agent, look at it, play it back."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The entry point. Ends the process with the status of the verb."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(closing(lambda: run(words), words))
+
+
+def run(words: list[str]) -> int:
+    """Run one verb; its exit status. Errors are shown, not raised."""
+    session = Session()
+    try:
+        result: Any = playhead.main(words, prog_name="playhead", standalone_mode=False, obj=session)
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except Exception as problem:
+        # Options that stand behind the mistake were not parsed any more; they still count here.
+        show_failure(
+            problem,
+            as_json=session.as_json or "--json" in words,
+            verbose=session.verbose or "-v" in words,
+        )
+        return exit_status(problem)
+
+
+def closing(verb: Callable[[], int], words: list[str]) -> int:
+    """Run ``verb`` and flush; a reader that went away (``playhead ls | head``) ends it quietly."""
+    try:
+        status = verb()
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # What is still buffered has no reader; nothing may fail on it again when Python ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED

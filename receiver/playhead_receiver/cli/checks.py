@@ -1,0 +1,213 @@
+"""What ``playhead doctor`` looks at, one function per matter."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
+
+from playhead_receiver.cli.agent import agent_python
+from playhead_receiver.cli.coverage import imports_of
+from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.views.words import count, size
+from playhead_receiver.lock import running
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import PlayheadError
+
+if TYPE_CHECKING:
+    from playhead_replay import Run
+
+Mark = Literal["good", "warning", "bad"]
+
+PROBE_TIMEOUT_S = 20
+REACH_TIMEOUT_S = 2
+
+PROBED = (
+    "playhead-instrumentation",
+    "playhead-exporter",
+    "opentelemetry-sdk",
+    "openai",
+    "anthropic",
+    "httpx",
+    "httpx2",
+)
+"""Distributions that are looked for in the agent's interpreter."""
+
+_PROBE = (
+    "import json, sys\n"
+    "from importlib.metadata import version, PackageNotFoundError\n"
+    "found = {}\n"
+    "for name in sys.argv[1:]:\n"
+    "    try:\n"
+    "        found[name] = version(name)\n"
+    "    except PackageNotFoundError:\n"
+    "        pass\n"
+    "print(json.dumps([sys.version.split()[0], found]))\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the doctor."""
+
+    mark: Mark
+    text: str
+    hint: str = ""
+
+    def to_json(self) -> dict[str, str | None]:
+        """As an object of plain values."""
+        return {"mark": self.mark, "text": self.text, "hint": self.hint or None}
+
+
+def check_interpreter(python: str) -> Iterator[Finding]:
+    """The agent's interpreter and what is installed there."""
+    path = agent_python(python, os.environ)
+    try:
+        done = subprocess.run(
+            [path, "-c", _PROBE, *PROBED], capture_output=True, timeout=PROBE_TIMEOUT_S, check=True
+        )
+        at, found = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError) as problem:
+        yield Finding("bad", f"{path} does not run: {problem}", "playhead doctor --python PATH")
+        return
+    yield Finding("good", f"playhead {version('playhead-receiver')}, agents run on Python {at} ({path})")
+    for name in PROBED[:3]:
+        if name not in found:
+            yield Finding("bad", f"{name} is not installed there", f"{path} -m pip install {name}")
+    clients = [f"{name} {found[name]}" for name in PROBED[3:] if name in found]
+    yield Finding("good", "recorded there: " + (", ".join(clients) or "nothing that is installed"))
+
+
+def check_script(script: Path) -> Iterator[Finding]:
+    """What a program imports: seen and unseen, with file and line."""
+    try:
+        imports = list(imports_of(script))
+    except (SyntaxError, OSError) as problem:
+        yield Finding("bad", f"{script} cannot be read: {problem}")
+        return
+    seen = [f"{one.module} ({one.seen})" for one in imports if one.seen]
+    if seen:
+        yield Finding("good", f"{script.name} imports {', '.join(seen)}")
+    for one in imports:
+        if one.unseen:
+            yield Finding(
+                "warning",
+                f"{one.module} {script.name}:{one.line}: {one.unseen} are not on the tape, "
+                "a replay may diverge there",
+            )
+
+
+def check_run(run: Run) -> Iterator[Finding]:
+    """What a recorded run says of itself."""
+    start: dict[str, Any] = {}
+    redacted = 0
+    for tape in run.tapes:
+        for fact in tape.facts():
+            if fact.name == e.PLAYHEAD_PROCESS_START and not start:
+                start = fact.attributes
+            redacted += int(fact.attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0))
+    if not start:
+        yield Finding("bad", f"{run.name} has no tape and cannot be replayed", "playhead record SCRIPT")
+        return
+    level = start.get(a.PLAYHEAD_RUN_LEVEL, "causal")
+    yield Finding("good", f"{run.name}: {run.command} ({level} order, {run.status})")
+    patched = [str(one) for one in start.get(a.PLAYHEAD_RUN_PATCHED, [])]
+    for root in run.roots:
+        patched = patched or [str(one) for one in root.attributes.get(a.PLAYHEAD_RUN_PATCHED, [])]
+    if patched:
+        yield Finding("good", f"patched: {', '.join(patched)}")
+    for attributes in (start, *(root.attributes for root in run.roots)):
+        for one in attributes.get(a.PLAYHEAD_RUN_UNPATCHED, []):
+            yield Finding("warning", f"not patched: {one}")
+    if start.get(a.PLAYHEAD_RUN_HASH_SEED) == "random":
+        yield Finding(
+            "warning",
+            "PYTHONHASHSEED was random: the order of sets is not reproducible",
+            "playhead record fixes it",
+        )
+    if redacted:
+        yield Finding("good", f"{count(redacted, 'value')} redacted")
+    for gap in run.gaps:
+        yield Finding("bad", f"{gap}: it cannot be replayed", "playhead spool push")
+    script = run.command.script_path(Path(run.command.cwd or "."))
+    if script is not None and script.is_file():
+        yield from check_script(script)
+
+
+def check_receiver(session: Session) -> Iterator[Finding]:
+    """Where records go, and whether somebody takes them."""
+    found = running(session.data_dir)
+    if found is not None:
+        where = " and ".join(one for one in (found.http, found.grpc) if one) or "nowhere yet"
+        yield Finding("good", f"receiver: process {found.pid} listens at {where}")
+    else:
+        yield Finding("good", "no receiver runs: playhead record embeds one")
+    if session.resolved.origins["endpoint"] == "default":
+        return
+    endpoint = session.settings.endpoint
+    problem = reach(endpoint)
+    if problem:
+        yield Finding("bad", f"{endpoint}: {problem}; agents keep their records in the spool meanwhile")
+    else:
+        yield Finding("good", f"{endpoint} answers ({session.resolved.origins['endpoint']})")
+
+
+def reach(endpoint: str) -> str:
+    """Why nobody answers at ``endpoint``; empty when somebody does."""
+    try:
+        with urlopen(Request(endpoint), timeout=REACH_TIMEOUT_S):
+            return ""
+    except HTTPError:
+        return ""
+    except URLError as problem:
+        return str(problem.reason)
+    except (OSError, ValueError) as problem:
+        return str(problem)
+
+
+def check_spool(session: Session) -> Iterator[Finding]:
+    """What was not delivered."""
+    from playhead_exporter import pending
+
+    left = [one for one in pending(session.settings) if not one.alive]
+    if not left:
+        yield Finding("good", "spool: nothing undelivered")
+        return
+    facts = sum(one.facts for one in left)
+    held = size(sum(one.bytes for one in left))
+    owners = "a dead process" if len(left) == 1 else f"{len(left)} dead processes"
+    yield Finding(
+        "warning",
+        f"spool: {count(facts, 'fact')} ({held}) of {owners} undelivered",
+        "playhead spool push",
+    )
+
+
+def check_replay() -> Iterator[Finding]:
+    """How well a replay is kept from the network."""
+    from playhead_replay.isolation import no_network
+
+    if no_network():
+        yield Finding("good", "replays run without a network, enforced by the kernel")
+    else:
+        yield Finding(
+            "warning", "user namespaces are not allowed here: replays refuse the network in-process only"
+        )
+
+
+def check_settings(session: Session) -> Iterator[Finding]:
+    """Whether the settings can be read at all."""
+    try:
+        chosen = sum(origin != "default" for origin in session.resolved.origins.values())
+        if chosen:
+            yield Finding("good", f"{count(chosen, 'setting')} changed (playhead doctor --config)")
+    except PlayheadError as problem:
+        yield Finding("bad", problem.what, problem.hint)

@@ -1,0 +1,63 @@
+"""Errors as the user sees them: what, cause, hint; in text or as JSON; and the exit status."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+
+import click
+
+from playhead_semconv.errors import PlayheadError
+
+SCHEMA_VERSION = 1
+INTERRUPTED = 130
+"""Exit status after ^C."""
+PIPE_CLOSED = 141
+"""Exit status when the reader of stdout went away, as for any program of Unix."""
+
+
+def exit_status(problem: BaseException) -> int:
+    """Exit status of a command that failed with ``problem``."""
+    if isinstance(problem, PlayheadError):
+        return problem.exit_status
+    if isinstance(problem, click.ClickException):
+        return 2
+    return 1
+
+
+def described(problem: BaseException) -> dict[str, str]:
+    """``code``, ``what``, ``cause`` and ``hint`` of any exception."""
+    if isinstance(problem, PlayheadError):
+        return {
+            "code": problem.code,
+            "what": problem.what,
+            "cause": problem.cause,
+            "hint": problem.hint,
+        }
+    if isinstance(problem, click.ClickException):
+        context = problem.ctx if isinstance(problem, click.UsageError) else None
+        path = context.command_path if context is not None else "playhead"
+        message = problem.format_message().rstrip(".")
+        return {"code": "usage", "what": message, "cause": "", "hint": f"{path} --help"}
+    return {
+        "code": "error",
+        "what": f"{type(problem).__name__}: {problem}",
+        "cause": "",
+        "hint": "-v shows where",
+    }
+
+
+def show_failure(problem: BaseException, *, as_json: bool, verbose: bool) -> None:
+    """Say on stderr what went wrong."""
+    found = described(problem)
+    if verbose:
+        traceback.print_exception(problem, file=sys.stderr)
+    if as_json:
+        said = json.dumps({"schema_version": SCHEMA_VERSION, "error": found}, ensure_ascii=False)
+    else:
+        lines = [f"error[{found['code']}]: {found['what']}"]
+        lines += [f"{name}: {found[name]}" for name in ("cause", "hint") if found[name]]
+        said = "\n".join(lines)
+    sys.stderr.write(said + "\n")
+    sys.stderr.flush()

@@ -1,0 +1,138 @@
+"""Options that every verb has, and the shape of a verb."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from playhead_receiver.cli.session import Session
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    def callback(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        if value:
+            setattr(ctx.ensure_object(Session), name, value)
+
+    return callback
+
+
+def _keep_flag(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if value is not None and param.name:
+        ctx.ensure_object(Session).flags[param.name] = value
+
+
+def common_options() -> list[click.Option]:
+    """``--json --color --config --no-config --data-dir -v``: kept in the session, not passed on."""
+    path = click.Path(path_type=Path)
+    return [
+        click.Option(
+            ["--json"], is_flag=True, expose_value=False, callback=_keep("as_json"), help="As JSON."
+        ),
+        click.Option(
+            ["--color"],
+            type=click.Choice(["auto", "always", "never"]),
+            expose_value=False,
+            callback=_keep("color"),
+            help="Colour the output. Default: on a terminal.",
+        ),
+        click.Option(
+            ["--config"],
+            type=path,
+            expose_value=False,
+            callback=_keep("config"),
+            help="Configuration file to use instead of the found ones.",
+        ),
+        click.Option(
+            ["--no-config"],
+            is_flag=True,
+            expose_value=False,
+            callback=_keep("no_config"),
+            help="Use no configuration file.",
+        ),
+        click.Option(
+            ["--data-dir"],
+            type=click.Path(file_okay=False),
+            expose_value=False,
+            callback=_keep_flag,
+            help="The receiver's data folder.",
+        ),
+        click.Option(
+            ["-v", "--verbose"],
+            is_flag=True,
+            expose_value=False,
+            callback=_keep("verbose"),
+            help="Say more; show tracebacks.",
+        ),
+    ]
+
+
+class Verb(click.Command):
+    """A verb: its own options, then the common ones."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        own = {option for param in self.params for option in param.opts}
+        self.params += [option for option in common_options() if not own.intersection(option.opts)]
+
+
+class Verbs(click.Group):
+    """A verb that has verbs of its own; the common options count before and behind them."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params += common_options()
+
+
+class AgentVerb(Verb):
+    """A verb whose line ends with an agent's command: SCRIPT, ``-m MODULE`` or ``--`` and a command.
+
+    What stands from there on is the agent's, untouched, also where it looks like an option of ours. It
+    is passed to the function as ``words``; the ``--`` stays in front where there was one.
+    """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Cut the agent's part off before click reads the rest."""
+        at = self._begin_of_agent(args)
+        rest = super().parse_args(ctx, args[:at])
+        ctx.params["words"] = tuple(args[at:])
+        return rest
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """``[OPTIONS] SCRIPT …``."""
+        return [*super().collect_usage_pieces(ctx), "SCRIPT|-m MODULE|-- COMMAND [ARGS]…"]
+
+    def _begin_of_agent(self, args: Sequence[str]) -> int:
+        takes_value = {
+            name
+            for param in self.params
+            if isinstance(param, click.Option) and not param.is_flag
+            for name in (*param.opts, *param.secondary_opts)
+        }
+        index = 0
+        while index < len(args):
+            word = args[index]
+            if word in ("--", "-m") or not word.startswith("-") or word == "-":
+                return index
+            index += 2 if word in takes_value else 1
+        return len(args)
+
+
+def verb(name: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """Make a verb of a function; its first argument is the `Session`."""
+    settings.setdefault("cls", Verb)
+    settings.setdefault("context_settings", {"help_option_names": ["-h", "--help"]})
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        return click.command(name, **settings)(click.pass_obj(function))
+
+    return decorate
+
+
+def flag_setting(option: str, help: str, **kind: Any) -> Callable[[F], F]:
+    """An option that is a setting: kept among the session's flags under the setting's name."""
+    return click.option(option, expose_value=False, callback=_keep_flag, help=help, **kind)

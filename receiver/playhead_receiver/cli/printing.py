@@ -1,0 +1,47 @@
+"""Lines onto a terminal or into a pipe: cut or whole, through a pager only where they overflow."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.views.words import ASCII
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+
+def print_lines(
+    session: Session, lines: Iterable[Text], *, paged: bool = False, cut: bool = True
+) -> None:
+    """Print ``lines`` on stdout.
+
+    On a terminal each is cut to its width when ``cut``; where there are more of them than the terminal
+    is high, and ``paged``, they go through the pager.
+    """
+    console = session.out
+    texts = list(lines)
+    if session.plain:
+        for text in texts:
+            text.plain = text.plain.translate(ASCII)
+    terminal = sys.stdout.isatty()
+
+    def write() -> None:
+        for text in texts:
+            if terminal and cut:
+                console.print(text, no_wrap=True, overflow="ellipsis", crop=True)
+            else:
+                console.print(text, soft_wrap=True)
+
+    if paged and terminal and len(texts) >= console.height:
+        with console.capture() as captured:
+            write()
+        os.environ.setdefault("LESS", "-FRX")
+        click.echo_via_pager(captured.get(), color=session.colored(sys.stdout))
+    else:
+        write()

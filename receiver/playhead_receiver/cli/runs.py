@@ -1,0 +1,95 @@
+"""RUN on the command line: which run is meant, and where it is read from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from playhead_receiver.cli.session import Session
+from playhead_replay.tapefile import SUFFIX
+from playhead_semconv.errors import RunUnknown
+
+if TYPE_CHECKING:
+    from playhead_receiver.store.protocol import RunSummary, Store
+    from playhead_replay import Run
+
+LATEST = "last"
+TRACE_ID_IN_URL = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """RUN[:POINT], taken apart."""
+
+    run: str
+    point: str = ""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the run is a tape file."""
+        return self.run.endswith(SUFFIX)
+
+
+def parse_target(text: str | None, at: str | None = None) -> Target:
+    """Take RUN[:POINT] apart; ``at`` is POINT given as an option, and wins.
+
+    >>> parse_target("refund-7:3")
+    Target(run='refund-7', point='3')
+    >>> parse_target(None)
+    Target(run='last', point='')
+    >>> parse_target("goldens/refund.tape:error").run
+    'goldens/refund.tape'
+    """
+    text = text or LATEST
+    if "://" in text:
+        found = TRACE_ID_IN_URL.search(text.lower())
+        if found is None:
+            raise RunUnknown(f"no trace id in {text}", hint="playhead ls")
+        return Target(found.group(), at or "")
+    if text.endswith(SUFFIX) or Path(text).is_file():
+        return Target(text, at or "")
+    run, colon, point = text.rpartition(":")
+    if not colon:
+        return Target(text, at or "")
+    return Target(run or LATEST, at or point)
+
+
+@contextmanager
+def reading(session: Session) -> Generator[Store]:
+    """The store of the data folder, opened for reading. `RunUnknown` where nothing was recorded yet."""
+    from playhead_receiver.store import open_store
+
+    folder = session.data_dir
+    if not folder.is_dir():
+        raise RunUnknown(f"nothing is recorded in {folder}", hint="playhead record SCRIPT")
+    store = open_store(folder, read_only=True)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def load_run(store: Store, name: str) -> tuple[Run, RunSummary]:
+    """The run that ``name`` means, with its summary. `RunUnknown`, `RunAmbiguous`."""
+    from playhead_replay import Run
+
+    summary = store.resolve(name)
+    return Run.load(store, summary.trace_id), summary
+
+
+@contextmanager
+def opened_run(session: Session, target: Target) -> Generator[Run]:
+    """The run of a target, from the store or from a tape file."""
+    if target.is_file or Path(target.run).is_file():
+        from playhead_replay import Run, read_tape_file
+
+        path = Path(target.run)
+        found = read_tape_file(path)
+        yield Run.of_tape(found.tape, found.spans, name=path.stem)
+        return
+    with reading(session) as store:
+        yield load_run(store, target.run)[0]

@@ -1,0 +1,92 @@
+"""``playhead ls``: runs, newest first."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from playhead_receiver.cli.options import verb
+from playhead_receiver.cli.printing import print_lines
+from playhead_receiver.cli.runs import reading
+from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.views.words import age
+from playhead_semconv.errors import RunUnknown
+
+if TYPE_CHECKING:
+    from playhead_receiver.store.protocol import RunSummary
+
+SCHEMA_VERSION = 1
+COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "FROM")
+STATUSES = ("running", "success", "failure", "partial", "interrupted")
+
+
+@verb("ls", short_help="list runs, newest first")
+@click.option("--agent", help="Runs of this agent only.")
+@click.option("--status", type=click.Choice(STATUSES), help="Runs with this status only.")
+@click.option("--all", "everything", is_flag=True, help="Replays too.")
+@click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="How many.")
+def command(session: Session, agent: str | None, status: Any, everything: bool, limit: int) -> None:
+    """List runs, newest first."""
+    from playhead_receiver.store.protocol import Query
+
+    query = Query(agent=agent, status=status, mode=None if everything else "record", limit=limit)
+    try:
+        with reading(session) as store:
+            runs = list(store.runs(query))
+    except RunUnknown:
+        runs = []
+    if session.as_json:
+        session.print_json({"schema_version": SCHEMA_VERSION, "runs": [plain(run) for run in runs]})
+        return
+    if not runs:
+        session.say(f"no runs in {session.data_dir}")
+        session.suggest("playhead record SCRIPT")
+        return
+    print_lines(session, table(runs, time.time_ns()))
+    session.suggest(f"playhead show {runs[0].name}")
+
+
+def plain(run: RunSummary) -> dict[str, Any]:
+    """A run as an object of plain values."""
+    found: dict[str, Any] = msgspec.to_builtins(run)
+    found["missing"] = [
+        {"instance": instance, "first": first, "last": last} for instance, first, last in run.missing
+    ]
+    return found
+
+
+def table(runs: list[RunSummary], now_ns: int) -> list[Any]:
+    """The lines of the listing, columns aligned."""
+    from rich.text import Text
+
+    from playhead_receiver.cli.views.tree import STATUS_STYLES
+
+    names = {run.trace_id: run.name for run in runs}
+    rows = [
+        (
+            run.name,
+            run.status + (" (gaps)" if run.missing else ""),
+            age(now_ns - run.started_ns),
+            str(run.steps),
+            f"{run.input_tokens}→{run.output_tokens}" if run.input_tokens or run.output_tokens else "",
+            names.get(run.origin.split("-")[0], run.origin.split("-")[0][:8]),
+        )
+        for run in runs
+    ]
+    shown = [index for index in range(len(COLUMNS)) if index < 5 or any(row[index] for row in rows)]
+    widths = {index: max(len(row[index]) for row in (COLUMNS, *rows)) for index in shown}
+    lines = [
+        Text("  ".join(COLUMNS[index].ljust(widths[index]) for index in shown).rstrip(), style="dim")
+    ]
+    for run, row in zip(runs, rows, strict=True):
+        line = Text()
+        for place, index in enumerate(shown):
+            style = STATUS_STYLES.get(run.status, "") if index == 1 else "bold" if index == 0 else ""
+            last = place == len(shown) - 1
+            line.append(row[index] if last else row[index].ljust(widths[index]) + "  ", style=style)
+        line.rstrip()
+        lines.append(line)
+    return lines

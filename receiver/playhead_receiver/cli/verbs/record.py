@@ -1,0 +1,137 @@
+"""``playhead record``: run a Python agent and record it. Needs nothing running."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_receiver.cli.agent import (
+    Agent,
+    agent_python,
+    delivering_to,
+    parse_agent,
+    recorded_environment,
+)
+from playhead_receiver.cli.child import die_as, run_child, signals_held
+from playhead_receiver.cli.options import AgentVerb, flag_setting, verb
+from playhead_receiver.cli.session import Session
+from playhead_semconv.errors import PlayheadError
+
+if TYPE_CHECKING:
+    from playhead_receiver.cli.housing import Housing
+    from playhead_receiver.store.protocol import RunSummary
+
+SCHEMA_VERSION = 1
+
+
+@verb("record", cls=AgentVerb, short_help="run a Python agent and record it")
+@click.option("--python", default="", help="The agent's interpreter. Default: that of the active venv.")
+@flag_setting("--agent", help="Name of the agent. Default: the script's name.")
+@flag_setting(
+    "--level",
+    help="strict (one delivery at a time, the default) or causal (nothing is held back).",
+    type=click.Choice(["strict", "causal"]),
+)
+@flag_setting(
+    "--content",
+    help="full, or metadata: no message content is recorded.",
+    type=click.Choice(["full", "metadata"]),
+)
+def command(session: Session, python: str, words: tuple[str, ...]) -> int:
+    """Run a Python agent and record it.
+
+    Its streams, signals and exit status are its own. What stands behind SCRIPT, -m MODULE or -- is the
+    agent's too. Nothing needs to run: without a receiver on the data folder, one is embedded.
+    """
+    agent = parse_agent(words)
+    interpreter = agent_python(python, os.environ)
+    named = session.resolved.origins["endpoint"] != "default"
+    from playhead_receiver.cli.housing import housing
+
+    with signals_held(), housing(session.data_dir) as house:
+        status = _recorded(session, agent, interpreter, None if named else house)
+    return die_as(status)
+
+
+def _recorded(session: Session, agent: Agent, python: str, house: Housing | None) -> int:
+    """Run the agent, then see that all of it is kept. Its exit status."""
+    environ = recorded_environment(
+        os.environ, session.resolved, None if house is None else house.endpoint()
+    )
+    if not session.as_json:
+        session.say(f"recording {agent.name} ({environ['PLAYHEAD_LEVEL']})")
+    since_ns = time.time_ns()
+    try:
+        pid, status = run_child(agent.command_line(python), environ)
+    except OSError as problem:
+        raise PlayheadError(f"{python} cannot be started", cause=str(problem)) from problem
+    try:
+        _conclude(session, pid, status, since_ns, house)
+    except PlayheadError as problem:
+        # The agent has run, and its status is the result; what is not delivered is in the spool.
+        session.say(f"{problem.what}; nothing is lost, it is in the spool")
+        session.suggest("playhead spool push")
+    return status
+
+
+def _conclude(session: Session, pid: int, status: int, since_ns: int, house: Housing | None) -> None:
+    """Deliver what the agent left behind and say what was recorded."""
+    from playhead_exporter import push
+
+    settings = session.settings
+    if house is not None:
+        settings = delivering_to(settings, house.endpoint())
+    report = push(settings)
+    if report.problem:
+        session.say(f"not everything is delivered: {report.problem}")
+    if house is None:
+        session.say(f"recorded to {settings.endpoint}")
+        return
+    from playhead_receiver.cli.recorded import find_recorded
+    from playhead_receiver.store import open_store
+
+    store = open_store(session.data_dir, read_only=True)
+    try:
+        run = find_recorded(store, pid, since_ns)
+    finally:
+        store.close()
+    if run is None:
+        session.say("nothing was recorded: the program asked nothing of a model, a tool or the network")
+        session.suggest("playhead doctor")
+        return
+    _summarize(session, run, status)
+
+
+def _summarize(session: Session, run: RunSummary, status: int) -> None:
+    from playhead_receiver.cli.views.words import count, seconds
+
+    ended_ns = run.ended_ns if run.ended_ns is not None else time.time_ns()
+    state = "interrupted" if run.status == "running" else run.status
+    if session.as_json:
+        session.print_json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "name": run.name,
+                "trace_id": run.trace_id,
+                "status": state,
+                "steps": run.steps,
+                "duration_ns": ended_ns - run.started_ns,
+                "input_tokens": run.input_tokens,
+                "output_tokens": run.output_tokens,
+                "exit_code": status,
+            },
+            to_stderr=True,
+        )
+        return
+    parts = [f"{run.name} {state}", count(run.steps, "step"), seconds(ended_ns - run.started_ns)]
+    if run.input_tokens or run.output_tokens:
+        parts.append(f"{run.input_tokens}→{run.output_tokens} tok")
+    session.say(", ".join(parts))
+    for instance, first, last in run.missing:
+        session.say(f"facts {first} to {last} of process {instance[:8]} are missing")
+    wrong = run.errors > 0 or state != "success"
+    session.suggest(shlex.join(["playhead", "show", f"{run.name}:error" if wrong else run.name]))

@@ -1,0 +1,69 @@
+"""``playhead replay``: the recorded command again, answered from its tape alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_receiver.cli.options import verb
+from playhead_receiver.cli.printing import print_lines
+from playhead_receiver.cli.runs import opened_run, parse_target
+from playhead_receiver.cli.session import Session
+
+if TYPE_CHECKING:
+    from playhead_replay import Replay
+
+STYLES = {"identical": "green", "diverged": "yellow", "blocked": "red"}
+
+
+@verb("replay", short_help="run the recorded command again, answered from its tape")
+@click.argument("target", metavar="[RUN]", required=False)
+@click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
+@click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
+@click.option("--force", is_flag=True, help="Replay although the script has changed.")
+@click.option("--keep", type=click.Path(path_type=Path, dir_okay=False), help="Keep the replay's tape.")
+@click.option("--output", is_flag=True, help="Show what the program printed now, on stderr.")
+def command(
+    session: Session,
+    target: str | None,
+    python: str,
+    cwd: str,
+    force: bool,
+    keep: Path | None,
+    output: bool,
+) -> int:
+    """Run the recorded command again, with every exchange answered from its tape.
+
+    Nothing goes live and the network is refused. Prints the fidelity report. Exit status: 0 identical,
+    1 diverged, 2 there is nothing to replay, 3 blocked.
+    """
+    from playhead_replay import replay
+
+    with opened_run(session, parse_target(target)) as run:
+        session.progress(f"replaying {run.name}")
+        done = replay(run, python=python, cwd=cwd, force=force, keep=keep)
+    if output:
+        session.err.file.write(done.stderr.decode(errors="replace"))
+        session.err.file.write(done.stdout.decode(errors="replace"))
+    if session.as_json:
+        session.print_json(done.report.to_json())
+    else:
+        _print(session, done)
+        if done.report.first_divergence is not None and done.report.first_divergence.step:
+            session.suggest(f"playhead show {run.name}:{done.report.first_divergence.step}")
+    return done.report.exit_code
+
+
+def _print(session: Session, done: Replay) -> None:
+    from rich.text import Text
+
+    lines = [Text(line) for line in done.report.lines()]
+    for line in lines:
+        if line.plain.startswith("  - tape:"):
+            line.stylize("red")
+        elif line.plain.startswith("  + now:"):
+            line.stylize("green")
+    lines[-1].stylize(f"bold {STYLES[done.report.verdict]}")
+    print_lines(session, lines, cut=False)

@@ -1,0 +1,92 @@
+"""``playhead show``: a run as a tree of steps, or one step whole."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from playhead_receiver.cli.options import verb
+from playhead_receiver.cli.points import Point, find_point
+from playhead_receiver.cli.printing import print_lines
+from playhead_receiver.cli.runs import opened_run, parse_target
+from playhead_receiver.cli.session import Session
+from playhead_semconv.errors import UsageError
+
+if TYPE_CHECKING:
+    from playhead_replay import Run
+
+
+@verb("show", short_help="show a run as a tree of steps, or one step whole")
+@click.argument("target", metavar="[RUN[:POINT]]", required=False)
+@click.option("--at", metavar="POINT", help="The step; the same as RUN:POINT.")
+@click.option("--all", "everything", is_flag=True, help="Fold nothing.")
+@click.option(
+    "--raw",
+    type=click.Choice(["request", "response"]),
+    is_flag=False,
+    flag_value="response",
+    help="The bytes of the step's last attempt, as on the wire: response, or request.",
+)
+def command(
+    session: Session, target: str | None, at: str | None, everything: bool, raw: str | None
+) -> None:
+    """Show a run as a tree of steps, or with POINT one step whole.
+
+    RUN is the latest when it is left out.
+    """
+    wanted = parse_target(target, at)
+    with opened_run(session, wanted) as run:
+        if wanted.point:
+            _show_step(session, run, wanted.point, raw)
+        elif raw:
+            raise UsageError(
+                "--raw shows the bytes of one step", hint=f"playhead show {run.name}:1 --raw"
+            )
+        else:
+            _show_run(session, run, everything)
+
+
+def _show_run(session: Session, run: Run, everything: bool) -> None:
+    if session.as_json:
+        from playhead_receiver.cli.views.plain import run_object
+
+        session.print_json(run_object(run))
+        return
+    from playhead_receiver.cli.views.tree import tree_lines
+
+    print_lines(session, tree_lines(run, everything), paged=True)
+    if run.errors:
+        session.suggest(f"playhead show {run.name}:error")
+    elif run.steps:
+        session.suggest(f"playhead show {run.name}:{run.steps[-1].number}")
+
+
+def _show_step(session: Session, run: Run, text: str, raw: str | None) -> None:
+    point = find_point(run, text)
+    if point.snapped:
+        session.say(point.snapped)
+    if raw:
+        sys.stdout.buffer.write(_raw(run, point, raw))
+        sys.stdout.flush()
+        return
+    messages = run.messages(point.step)
+    if session.as_json:
+        from playhead_receiver.cli.views.plain import step_object
+
+        session.print_json(step_object(run, point.step, messages))
+        return
+    from playhead_receiver.cli.views.payload import step_lines
+
+    print_lines(session, step_lines(run, point.step, messages), paged=True, cut=False)
+
+
+def _raw(run: Run, point: Point, raw: str) -> bytes:
+    exchanges = [point.exchange] if point.exchange is not None else run.exchanges_of(point.step)
+    if not exchanges:
+        raise UsageError(
+            f"step {point.step.number} of {run.name} has no exchange, so no bytes",
+            hint=f"playhead show {run.name}:{point.step.number}",
+        )
+    return exchanges[-1].request if raw == "request" else exchanges[-1].response

@@ -1,0 +1,1 @@
+"""How runs and steps look in a terminal."""

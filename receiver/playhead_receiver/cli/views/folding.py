@@ -1,0 +1,58 @@
+"""Fold repeated parts of a list of steps: ``3–22 same ×10``."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+LONGEST_PATTERN = 6
+"""Steps in a pattern at most."""
+
+FEWEST_REPEATS = 3
+"""A pattern is folded when it stands so often in a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """``times`` repetitions of a pattern, from item ``first`` to before item ``end``."""
+
+    first: int
+    end: int
+    pattern: int
+    """Items in one repetition."""
+
+    @property
+    def times(self) -> int:
+        """How often the pattern stands there."""
+        return (self.end - self.first) // self.pattern
+
+
+def find_folds(items: Sequence[Hashable | None]) -> list[Fold]:
+    """The repeated stretches among ``items``, without overlap. An item None is never part of one.
+
+    >>> find_folds(["a", "b", "s", "c", "s", "c", "s", "c", "z"])
+    [Fold(first=2, end=8, pattern=2)]
+    """
+    folds: list[Fold] = []
+    at = 0
+    while at < len(items):
+        best: Fold | None = None
+        for pattern in range(1, LONGEST_PATTERN + 1):
+            end = _end_of_repeats(items, at, pattern)
+            found = Fold(at, end, pattern)
+            if found.times >= FEWEST_REPEATS and (best is None or end > best.end):
+                best = found
+        if best is None:
+            at += 1
+        else:
+            folds.append(best)
+            at = best.end
+    return folds
+
+
+def _end_of_repeats(items: Sequence[Hashable | None], first: int, pattern: int) -> int:
+    unit = items[first : first + pattern]
+    end = first
+    while len(unit) == pattern and None not in unit and items[end : end + pattern] == unit:
+        end += pattern
+    return end

@@ -1,0 +1,138 @@
+"""A run, and a step, as objects of plain values: what ``--json`` prints."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+from playhead_semconv.messages import plain
+
+if TYPE_CHECKING:
+    from playhead_replay import RecordedExchange, Run, Span, Step
+    from playhead_replay.messages import Messages
+
+SCHEMA_VERSION = 1
+
+
+def run_object(run: Run) -> dict[str, Any]:
+    """A run with its tree of spans and its steps."""
+    usage = run.usage
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "name": run.name,
+        "trace_id": run.trace_id,
+        "agent": run.agent,
+        "status": run.status,
+        "mode": run.mode,
+        "origin": run.origin or None,
+        "started_ns": run.started_ns,
+        "ended_ns": run.ended_ns,
+        "command": _command(run),
+        "usage": {
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "reasoning_tokens": usage.reasoning_tokens,
+        },
+        "steps": [_step(step) for step in run.steps],
+        "spans": [span_object(root) for root in run.roots],
+        "gaps": [
+            {
+                "instance": gap.instance,
+                "first": gap.first,
+                "last": gap.last,
+                "reason": gap.reason or None,
+            }
+            for gap in run.gaps
+        ],
+    }
+
+
+def _command(run: Run) -> dict[str, Any] | None:
+    if not run.tapes or not any(True for _ in run.tapes[0].facts()):
+        return None
+    command = run.command
+    return {
+        "argv": command.words(),
+        "cwd": command.cwd,
+        "interpreter": command.interpreter,
+        "hash_seed": command.hash_seed,
+        "script_digest": command.script_digest or None,
+        "level": command.level,
+    }
+
+
+def _step(step: Step) -> dict[str, Any]:
+    return {
+        "number": step.number,
+        "span_id": step.span.span_id,
+        "name": step.span.name,
+        "started_ns": step.span.started_ns,
+        "ended_ns": step.span.ended_ns,
+        "error": step.span.error or None,
+        "attempts": len(step.attempts),
+        "retries": step.retries,
+    }
+
+
+def span_object(span: Span) -> dict[str, Any]:
+    """A span with everything under it."""
+    return {
+        "span_id": span.span_id,
+        "parent_id": span.parent_id or None,
+        "name": span.name,
+        "kind": span.kind,
+        "started_ns": span.started_ns,
+        "ended_ns": span.ended_ns,
+        "status": span.status,
+        "status_message": span.status_message or None,
+        "attributes": span.attributes,
+        "events": [
+            {"name": event.name, "time_ns": event.time_ns, "attributes": event.attributes}
+            for event in span.events
+        ],
+        "children": [span_object(child) for child in span.children],
+    }
+
+
+def step_object(run: Run, step: Step, messages: Messages) -> dict[str, Any]:
+    """A step, whole."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "run": run.name,
+        "trace_id": run.trace_id,
+        **_step(step),
+        "attributes": step.span.attributes,
+        "system_instructions": [plain(part) for part in messages.system],
+        "input_messages": [plain(message) for message in messages.input],
+        "output_messages": [plain(message) for message in messages.output],
+        "tool_definitions": [plain(tool) for tool in messages.tools],
+        "exchanges": [_exchange(exchange) for exchange in run.exchanges_of(step)],
+    }
+
+
+def _exchange(exchange: RecordedExchange) -> dict[str, Any]:
+    end = exchange.end
+    error = None if end is None else end.error
+    return {
+        "name": exchange.name,
+        "id": str(exchange.exchange.id),
+        "instance": exchange.instance,
+        "key": exchange.key,
+        "started_ns": exchange.exchange.time_ns,
+        "request_headers": exchange.request_headers,
+        "request": _bytes(exchange.request),
+        "status_code": exchange.status_code,
+        "response_headers": exchange.response_headers,
+        "chunks": [{"time_ns": chunk.time_ns, **_bytes(chunk.data)} for chunk in exchange.chunks],
+        "end": None if end is None else end.how,
+        "error": None if error is None else f"{error.qualname}: {error.message}",
+    }
+
+
+def _bytes(data: bytes) -> dict[str, str]:
+    """Bytes as text where they are text, else as base64."""
+    try:
+        return {"text": data.decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}

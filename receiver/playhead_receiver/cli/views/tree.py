@@ -1,0 +1,156 @@
+"""A run as a tree of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from playhead_receiver.cli.views.folding import find_folds
+from playhead_receiver.cli.views.words import count, gist, label, one_line, seconds, tokens
+from playhead_semconv import attributes as a
+
+if TYPE_CHECKING:
+    from playhead_replay import Run, Span, Step
+
+LABEL_WIDTH = 34
+"""Column in which what a line says of its step begins, at the latest."""
+
+ERROR, FAINT, NUMBER = "bold red", "dim", "cyan"
+STATUS_STYLES = {"failure": "red", "interrupted": "yellow", "running": "cyan", "success": "green"}
+
+
+@dataclass(slots=True)
+class Row:
+    """A line of the tree: a step, or a frame around steps (an agent, a workflow)."""
+
+    span: Span
+    depth: int
+    step: Step | None
+
+
+def rows_of(run: Run) -> list[Row]:
+    """Steps and the named frames around them, in order of start. The run root itself is no row."""
+    steps = {step.span.span_id: step for step in run.steps}
+    rows: list[Row] = []
+
+    def add(span: Span, depth: int) -> None:
+        step = steps.get(span.span_id)
+        shown = step is not None or (span.operation != "" and span not in run.roots)
+        if shown:
+            rows.append(Row(span, depth, step))
+        for child in span.children:
+            add(child, depth + 1 if shown else depth)
+
+    for root in run.roots:
+        add(root, 0)
+    return rows
+
+
+def heading(run: Run) -> Text:
+    """``refund-7 failure, 24 steps, 41.2s, 812→64 tok``."""
+    text = Text(run.name, style="bold")
+    text.append(" ")
+    text.append(run.status, style=STATUS_STYLES.get(run.status, ""))
+    end_ns = run.ended_ns if run.ended_ns is not None else _last_ns(run)
+    parts = [count(len(run.steps), "step"), seconds(max(end_ns - run.started_ns, 0))]
+    if tokens(run.usage):
+        parts.append(f"{tokens(run.usage)} tok")
+    models = dict.fromkeys(
+        str(step.span.attributes[name])
+        for step in run.steps
+        for name in (a.GEN_AI_RESPONSE_MODEL, a.GEN_AI_REQUEST_MODEL)
+        if name in step.span.attributes and not _answered_by_other(step.span, name)
+    )
+    if models:
+        parts.append(" ".join(models))
+    text.append(", " + ", ".join(parts))
+    return text
+
+
+def _answered_by_other(span: Span, name: str) -> bool:
+    return name == a.GEN_AI_REQUEST_MODEL and a.GEN_AI_RESPONSE_MODEL in span.attributes
+
+
+def _last_ns(run: Run) -> int:
+    return max((span.ended_ns or span.started_ns for span in run.spans), default=run.started_ns)
+
+
+def tree_lines(run: Run, everything: bool = False) -> Iterator[Text]:
+    """The lines of the tree. Repeated stretches are folded unless ``everything`` is asked for."""
+    yield heading(run)
+    origin = f"  replay of {run.origin}" if run.mode == "replay" and run.origin else ""
+    if run.tapes and any(True for _ in run.tapes[0].facts()):
+        yield Text(f"  {run.command}{origin}", style=FAINT)
+    rows = rows_of(run)
+    folds = [] if everything else find_folds([_sameness(row) for row in rows])
+    width = min(max((len(label(row.span)) + 2 * row.depth for row in rows), default=0), LABEL_WIDTH)
+    digits = len(str(len(run.steps)))
+    repeats = {fold.first + fold.pattern: fold for fold in folds}
+    at = 0
+    while at < len(rows):
+        fold = repeats.get(at)
+        if fold is None:
+            yield from _step_lines(run, rows[at], width, digits)
+            at += 1
+            continue
+        first, last = rows[at].step, rows[fold.end - 1].step
+        numbers = f"{first.number}–{last.number}" if first and last else ""
+        yield Text(f"⋮ {numbers} same ×{fold.times - 1} (--all)", style=FAINT)
+        at = fold.end
+    yield from _tail_lines(run)
+
+
+def _sameness(row: Row) -> tuple[int, str] | None:
+    """What makes two rows alike; None for one that must be seen."""
+    if row.step is None or row.span.failed or row.span.pending or row.step.retries:
+        return None
+    return row.depth, label(row.span)
+
+
+def _step_lines(run: Run, row: Row, width: int, digits: int) -> Iterator[Text]:
+    span, step = row.span, row.step
+    mark = "✗" if span.failed else "…" if span.pending else " "
+    line = Text(f"{mark} ", style=ERROR if span.failed else "")
+    line.append(f"{step.number if step else '':>{digits}}", style=NUMBER)
+    line.append(f" {seconds(max(span.started_ns - run.started_ns, 0)):>6} ", style=FAINT)
+    line.append(("  " * row.depth + label(span)).ljust(width))
+    said = gist(step) if step is not None else span.error
+    if span.pending:
+        said = _progress(run, step) if step is not None else "not ended"
+    if said:
+        line.append(f"  {one_line(said, 120)}", style=ERROR if span.failed else "")
+    if span.duration_ns is not None and step is not None:
+        line.append(f"  {seconds(span.duration_ns)}", style=FAINT)
+    yield line
+    if step is not None and (step.retries or any(one.failed for one in step.attempts[:-1])):
+        indent = " " * (digits + 11) + "  " * row.depth
+        for attempt in step.attempts:
+            status = attempt.attributes.get(a.HTTP_RESPONSE_STATUS_CODE)
+            outcome = str(status) if status is not None else attempt.error or "not answered"
+            took = seconds(attempt.duration_ns) if attempt.duration_ns is not None else "not ended"
+            yield Text(f"{indent}↻ {attempt.name} {outcome}  {took}", style=FAINT)
+
+
+def _progress(run: Run, step: Step) -> str:
+    """How far a step came that has not ended."""
+    exchanges = run.exchanges_of(step)
+    if not exchanges:
+        return "not ended"
+    last = exchanges[-1]
+    received = sum(last.chunk_sizes)
+    if last.status_code is None:
+        return "sent, not answered"
+    return f"{last.status_code}, {received} bytes in {len(last.chunk_sizes)} chunks, not ended"
+
+
+def _tail_lines(run: Run) -> Iterator[Text]:
+    for gap in run.gaps:
+        yield Text(f"! {gap}, process {gap.instance[:8]}", style="yellow")
+    root_error = next((root.error for root in run.roots if root.failed), "")
+    if root_error:
+        yield Text(f"✗ {root_error}", style=ERROR)
+    if run.status == "interrupted":
+        yield Text("interrupted: the process died before it could say how it ended", style="yellow")

@@ -1,0 +1,92 @@
+"""Short texts that several views use: times, sizes, tokens, one line of a step."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from playhead_semconv import attributes as a
+
+if TYPE_CHECKING:
+    from playhead_replay import Span, Step, Usage
+
+ASCII = str.maketrans("→←–×·…✗✓⚠⋮↻", "><-x-~x+!:r")
+"""Stand-ins where only ASCII can be written."""
+
+NS = 1_000_000_000
+
+
+def seconds(ns: int) -> str:
+    """``41.2s``, ``3m05s``, ``2h07m``."""
+    if ns < 60 * NS:
+        return f"{ns / NS:.1f}s"
+    minutes, rest = divmod(ns // NS, 60)
+    if minutes < 60:
+        return f"{minutes}m{rest:02d}s"
+    return f"{minutes // 60}h{minutes % 60:02d}m"
+
+
+def age(ns: int) -> str:
+    """``5s``, ``4m``, ``3h``, ``2d``: one unit, rounded down."""
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60)):
+        if ns >= size * NS:
+            return f"{ns // (size * NS)}{unit}"
+    return f"{max(ns, 0) // NS}s"
+
+
+def clock(time_ns: int) -> str:
+    """Local wall clock, ``12:01:07``."""
+    return datetime.fromtimestamp(time_ns / NS).strftime("%H:%M:%S")
+
+
+def size(count_bytes: int) -> str:
+    """``812 B``, ``3.2 kB``, ``1.4 MB``."""
+    if count_bytes < 1000:
+        return f"{count_bytes} B"
+    if count_bytes < 1_000_000:
+        return f"{count_bytes / 1000:.1f} kB"
+    return f"{count_bytes / 1_000_000:.1f} MB"
+
+
+def count(number: int, noun: str) -> str:
+    """``1 step``, ``2 steps``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def tokens(usage: Usage) -> str:
+    """``812→64``; empty when nothing is known."""
+    if not usage.input_tokens and not usage.output_tokens:
+        return ""
+    return f"{usage.input_tokens}→{usage.output_tokens}"
+
+
+def one_line(value: Any, limit: int = 60) -> str:
+    """A value as one line of at most ``limit`` characters."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def gist(step: Step) -> str:
+    """What one line says of a step: error, tokens, arguments of a tool, status of a request."""
+    span = step.span
+    if span.failed:
+        return span.error
+    at = span.attributes
+    sent, received = at.get(a.GEN_AI_USAGE_INPUT_TOKENS), at.get(a.GEN_AI_USAGE_OUTPUT_TOKENS)
+    if sent is not None or received is not None:
+        cached = at.get(a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS)
+        saved = f" ({cached} cached)" if cached else ""
+        return f"{sent or 0}→{received or 0} tok{saved}"
+    if a.GEN_AI_TOOL_CALL_ARGUMENTS in at:
+        return one_line(at[a.GEN_AI_TOOL_CALL_ARGUMENTS])
+    if a.HTTP_RESPONSE_STATUS_CODE in at:
+        return f"{at[a.HTTP_RESPONSE_STATUS_CODE]} {at.get(a.URL_FULL, '')}".strip()
+    return ""
+
+
+def label(span: Span) -> str:
+    """How a step is called: its span's name; a bare HTTP request also says where it goes."""
+    where = str(span.attributes.get(a.SERVER_ADDRESS, "")) if not span.operation else ""
+    return f"{span.name} {where}" if where and where not in span.name else span.name

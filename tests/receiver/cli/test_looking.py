@@ -1,0 +1,178 @@
+import json
+from pathlib import Path
+
+import pytest
+from support.cli import CommandLine, store_run
+from support.handmade import INSTANCE, HandMade
+
+from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.views.words import age, seconds, size
+from playhead_semconv import attributes as a
+
+
+def test_ls_lists_runs(playhead: CommandLine, refund_1: str):
+    done = playhead("ls")
+    assert done.lines == [
+        "NAME      STATUS   AGE  STEPS  TOKENS",
+        "refund-1  failure  1m   11     4068→322",
+    ]
+    assert done.err == ""
+
+
+def test_ls_of_nothing_says_so(playhead: CommandLine):
+    done = playhead("ls")
+    assert (done.status, done.out) == (0, "")
+    assert done.err == f"playhead: no runs in {playhead.data_dir}\n"
+    assert json.loads(playhead("ls", "--json").out) == {"schema_version": 1, "runs": []}
+
+
+def test_ls_filters(playhead: CommandLine, refund_1: str):
+    assert len(playhead("ls", "--status", "failure").lines) == 2
+    assert playhead("ls", "--status", "success").lines == []
+    assert playhead("ls", "--agent", "other").lines == []
+
+
+def test_show_prints_the_tree(playhead: CommandLine, refund_1: str):
+    lines = playhead("show").lines
+    assert lines[0] == "refund-1 failure, 11 steps, 6.5s, 4068→322 tok, gpt-4o"
+    assert lines[1] == "  agent.py --order 81"
+    assert lines[2:5] == [
+        "   1   0.0s chat gpt-4o          812→64 tok  0.3s",
+        '   2   1.3s execute_tool search  {"q":"order 81"}  0.2s',
+        "⋮ 3–8 same ×3 (--all)",
+    ]
+    assert lines[5:] == [
+        "   9   5.7s chat gpt-4o          812→64 tok  0.2s",
+        "  10   5.9s chat gpt-4o          8→2 tok  0.4s",
+        "             ↻ POST 429  0.2s",
+        "             ↻ POST 200  0.2s",
+        "✗ 11   6.3s execute_tool refund  ValueError: no order  0.2s",
+    ]
+
+
+def test_show_all_folds_nothing(playhead: CommandLine, refund_1: str):
+    lines = playhead("show", "--all").lines
+    assert [line.split()[0] for line in lines[2:10]] == [str(number) for number in range(1, 9)]
+
+
+def test_show_json_has_tree_and_steps(playhead: CommandLine, refund_1: str):
+    found = json.loads(playhead("show", "--json").out)
+    assert found["schema_version"] == 1
+    assert (found["name"], found["status"], len(found["steps"])) == ("refund-1", "failure", 11)
+    assert found["usage"] == {
+        "input_tokens": 4068,
+        "output_tokens": 322,
+        "cached_tokens": 0,
+        "reasoning_tokens": 0,
+    }
+    assert found["command"]["argv"] == ["agent.py", "--order", "81"]
+    [root] = found["spans"]
+    assert [child["name"] for child in root["children"]][:2] == ["chat gpt-4o", "execute_tool search"]
+
+
+def test_show_of_a_step_prints_all_of_it(playhead: CommandLine, refund_1: str):
+    done = playhead("show", "refund-1:1")
+    assert done.lines[0] == "refund-1:1 chat gpt-4o  812→64 tok"
+    assert "main#0 POST http://provider/v1/chat/completions" in done.lines
+    assert '        "content": "order 81?"' in done.lines
+    begin = done.lines.index("2 chunks, 10 B")
+    assert done.lines[begin + 1 :] == ['  +0.200s  {\\"id\\":', '  +0.300s  \\"1\\"}']
+
+
+def test_show_of_a_step_as_json(playhead: CommandLine, refund_1: str):
+    found = json.loads(playhead("show", "refund-1:1", "--json").out)
+    assert (found["run"], found["number"], found["attempts"]) == ("refund-1", 1, 1)
+    [exchange] = found["exchanges"]
+    assert exchange["name"] == "main#0"
+    assert [chunk["text"] for chunk in exchange["chunks"]] == ['{"id":', '"1"}']
+    assert json.loads(exchange["request"]["text"])["model"] == "gpt-4o"
+
+
+@pytest.mark.parametrize(
+    ("words", "data"),
+    [
+        (("refund-1:1", "--raw"), '{"id":"1"}'),
+        (
+            ("refund-1", "--at", "1", "--raw", "request"),
+            '{"model":"gpt-4o","messages":[{"role":"user","content":"order 81?"}]}',
+        ),
+    ],
+)
+def test_raw_prints_the_bytes(playhead: CommandLine, refund_1: str, words: tuple[str, ...], data: str):
+    assert playhead("show", *words).out == data
+
+
+def test_raw_needs_a_step_with_bytes(playhead: CommandLine, refund_1: str):
+    assert (
+        playhead("show", "--raw").err.splitlines()[0]
+        == "error[usage]: --raw shows the bytes of one step"
+    )
+    tool = playhead("show", ":2", "--raw")
+    assert tool.err.splitlines()[0] == "error[usage]: step 2 of refund-1 has no exchange, so no bytes"
+
+
+def test_a_snapped_point_is_said(playhead: CommandLine, refund_1: str):
+    done = playhead("show", "refund-1:000000000000000e")
+    assert done.err == "playhead: POST is a part of step 9\n"
+
+
+def test_a_dead_run_shows_how_far_it_came_and_what_is_missing(playhead: CommandLine):
+    made = HandMade().start()
+    call = made.begin("chat gpt-4o", kind=3, **{a.GEN_AI_OPERATION_NAME: "chat"})
+    attempt = made.begin("POST", parent=call, kind=3, **{a.HTTP_REQUEST_METHOD: "POST"})
+    made.exchange(request=b"{}", chunks=(b"12345", b"678"), span=attempt)
+    made.facts.pop()
+    made.facts.pop(2)
+    store_run(playhead.data_dir, made)
+    lines = playhead("show").lines
+    assert lines[0] == "refund-1 interrupted, 1 step, 0.3s"
+    assert lines[2:] == [
+        "… 1   0.0s chat gpt-4o  200, 8 bytes in 2 chunks, not ended",
+        f"! 1 fact missing: 2 to 2, process {INSTANCE.hex()[:8]}",
+        "interrupted: the process died before it could say how it ended",
+    ]
+    assert playhead("ls").lines[1].split()[1:3] == ["interrupted", "(gaps)"]
+
+
+def test_colour_is_asked_for_or_not(
+    playhead: CommandLine, refund_1: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    assert "\x1b[" not in playhead("ls").out
+    assert "\x1b[" in playhead("ls", "--color", "always").out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[" in playhead("ls").out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in playhead("ls").out
+    assert "\x1b[" in playhead("ls", "--color", "always").out
+
+
+def test_ascii_stands_in_where_nothing_else_can_be_written(
+    playhead: CommandLine, refund_1: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(Session, "plain", True)
+    out = playhead("show").out
+    assert out.isascii()
+    assert "x 11" in out
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [(0, "0.0s"), (41_240_000_000, "41.2s"), (185 * 10**9, "3m05s"), (7620 * 10**9, "2h07m")],
+)
+def test_durations(ns: int, text: str):
+    assert seconds(ns) == text
+
+
+def test_ages_and_sizes():
+    assert [age(n * 10**9) for n in (5, 61, 3700, 200_000)] == ["5s", "1m", "1h", "2d"]
+    assert [size(n) for n in (812, 3200, 1_400_000)] == ["812 B", "3.2 kB", "1.4 MB"]
+
+
+def test_the_data_folder_comes_from_the_environment_too(
+    playhead: CommandLine, refund_1: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    assert playhead("ls").lines[1].startswith("refund-1")
+    monkeypatch.setenv("PLAYHEAD_DATA_DIR", str(tmp_path / "elsewhere"))
+    assert playhead("ls").lines[1].startswith("refund-1")

@@ -1,0 +1,205 @@
+import json
+import os
+import socket
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.handmade import NOW_INSTANCE, NOW_TRACE, HandMade
+
+from playhead_replay import Run, read_tape_file, replay, write_tape_file
+from playhead_replay.command import Command
+from playhead_replay.isolation import no_network
+from playhead_replay.launch import STAND_IN, child_environment, interpreter_for
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import ReplayFailed, ScriptChanged, TapeGap, TapeMissing, UsageError
+
+STAND_IN_FOR_PYTHON = f"""#!{sys.executable}
+import json, os, shutil, socket, sys
+words = sys.argv[1:]
+at = dict(zip(words, words[1:]))
+def contact():
+    try:
+        socket.create_connection(("127.0.0.1", int(os.environ["PORT"])), 2).close()
+        return "reached"
+    except OSError as problem:
+        return type(problem).__name__
+seen = {{"words": words, "cwd": os.getcwd(), "environ": dict(os.environ), "contact": contact()}}
+with open(os.environ["SEEN"], "w") as file:
+    json.dump(seen, file)
+print("said on stdout")
+print("said on stderr", file=sys.stderr)
+if os.environ["NOW_TAPE"]:
+    shutil.copy(os.environ["NOW_TAPE"], at["--now"])
+sys.exit(int(os.environ["STATUS"]))
+"""
+
+
+class Stage:
+    """A recorded run, and an interpreter that only notes how it was started and leaves a given tape."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.script = folder / "agent.py"
+        self.script.write_text("print('hello')\n")
+        self.python = folder / "python"
+        self.python.write_text(STAND_IN_FOR_PYTHON)
+        self.python.chmod(self.python.stat().st_mode | stat.S_IXUSR)
+        self.environ: dict[str, str] = {"SEEN": str(folder / "seen.json"), "STATUS": "0", "PORT": "1"}
+        self.leave(self.made(HandMade(NOW_INSTANCE, NOW_TRACE)))
+
+    def made(self, made: HandMade) -> HandMade:
+        made.start(self.script, str(self.folder), **{a.PLAYHEAD_RUN_INTERPRETER: str(self.python)})
+        made.chat()
+        return made.say("hello\n").exit(0)
+
+    def run(self, made: HandMade | None = None) -> Run:
+        return Run.of_tape((made or self.made(HandMade())).tape(), name="refund-7")
+
+    def leave(self, now: HandMade) -> None:
+        path = self.folder / "prepared.tape"
+        write_tape_file(path, now.tape())
+        self.environ["NOW_TAPE"] = str(path)
+
+    @property
+    def seen(self) -> dict[str, Any]:
+        return json.loads(Path(self.environ["SEEN"]).read_text())
+
+    def replay(self, **options: Any) -> Any:
+        return replay(options.pop("run", None) or self.run(), environ=self.environ, **options)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path)
+
+
+def test_the_recorded_command_is_started_with_tape_and_origin(stage: Stage):
+    done = stage.replay()
+    words = stage.seen["words"]
+    assert words[:3] == ["-m", "playhead_instrumentation", "replay"]
+    assert words[words.index("--") + 1 :] == [str(stage.script), "--order", "81"]
+    assert words[words.index("--origin") + 1] == f"{'4f2a' + '1' * 28}-00000000000000a0"
+    assert stage.seen["cwd"] == str(stage.folder)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"said on stdout\n", b"said on stderr\n")
+    assert done.report.verdict == "identical"
+    assert done.report.run == "refund-7"
+
+
+def test_the_programs_environment_is_that_of_the_record(stage: Stage):
+    stage.environ |= {
+        "PLAYHEAD_ENDPOINT": "http://x",
+        "OTEL_TRACES_EXPORTER": "otlp",
+        "TRACEPARENT": "00-1-1-01",
+        "OPENAI_API_KEY": "sk-real",
+        "HOME_OF": "mine",
+    }
+    made = HandMade()
+    made.start(
+        stage.script,
+        str(stage.folder),
+        **{
+            a.PLAYHEAD_RUN_INTERPRETER: str(stage.python),
+            a.PLAYHEAD_RUN_HASH_SEED: "17",
+            a.PLAYHEAD_RUN_ENVIRONMENT: ["OPENAI_API_KEY=", "OPENAI_BASE_URL=http://provider/v1"],
+        },
+    )
+    stage.replay(run=stage.run(made.exit(0)))
+    environ = stage.seen["environ"]
+    assert environ["PYTHONHASHSEED"] == "17"
+    assert environ["OPENAI_API_KEY"] == STAND_IN
+    assert environ["OPENAI_BASE_URL"] == "http://provider/v1"
+    assert environ["HOME_OF"] == "mine"
+    assert not {"PLAYHEAD_ENDPOINT", "OTEL_TRACES_EXPORTER", "TRACEPARENT", "ANTHROPIC_API_KEY"} & set(
+        environ
+    )
+
+
+def test_keys_have_stand_ins_where_the_tape_does_not_tell():
+    environ = child_environment(Command("agent.py", (), "", ""), {"OPENAI_API_KEY": "sk-real"})
+    assert environ == {
+        "OPENAI_API_KEY": STAND_IN,
+        "ANTHROPIC_API_KEY": STAND_IN,
+        "PYTHONHASHSEED": "0",
+    }
+
+
+def test_the_kernel_refuses_the_network(stage: Stage):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        stage.environ["PORT"] = str(listener.getsockname()[1])
+        done = stage.replay()
+    assert done.report.network == ("kernel" if no_network() else "process")
+    expected = {"kernel": "OSError", "process": "reached"}[done.report.network]
+    assert stage.seen["contact"] == expected
+
+
+def test_another_folder_and_interpreter_may_be_named(stage: Stage, tmp_path: Path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "agent.py").write_bytes(stage.script.read_bytes())
+    made = HandMade()
+    made.start("agent.py", "/not/there", **{a.PLAYHEAD_RUN_INTERPRETER: "/not/there/python"})
+    run = stage.run(made.exit(0))
+    with pytest.raises(UsageError, match="the folder of the run is not there: /not/there"):
+        stage.replay(run=run)
+    stage.replay(run=run, cwd=str(elsewhere), python=str(stage.python))
+    assert stage.seen["cwd"] == str(elsewhere)
+    assert interpreter_for(run.command) == sys.executable
+    with pytest.raises(UsageError, match="no interpreter /not/there/python"):
+        stage.replay(run=run, cwd=str(elsewhere), python="/not/there/python")
+
+
+def test_a_changed_script_is_refused_unless_forced(stage: Stage):
+    run = stage.run(_digested(stage))
+    stage.script.write_text("print('changed')\n")
+    with pytest.raises(ScriptChanged) as raised:
+        stage.replay(run=run)
+    assert raised.value.what == "agent.py differs from the tape's digest"
+    assert not Path(stage.environ["SEEN"]).exists()
+    assert stage.replay(run=run, force=True).report.verdict == "blocked"
+    stage.script.unlink()
+    with pytest.raises(ScriptChanged, match="is not in"):
+        stage.replay(run=run)
+
+
+def _digested(stage: Stage) -> HandMade:
+    made = HandMade()
+    made.start(stage.script, str(stage.folder), **{a.PLAYHEAD_RUN_INTERPRETER: str(stage.python)})
+    return made.exit(0)
+
+
+def test_a_tape_with_a_gap_is_refused(stage: Stage):
+    tape = stage.made(HandMade()).tape(without=(5, 6))
+    with pytest.raises(TapeGap) as raised:
+        stage.replay(run=Run.of_tape(tape, name="refund-7"))
+    assert raised.value.what == "refund-7 cannot be replayed: 2 facts missing: 5 to 6"
+    assert raised.value.hint == "look for undelivered facts: playhead spool push"
+
+
+def test_a_run_without_a_tape_is_refused(stage: Stage):
+    with pytest.raises(TapeMissing, match="has no tape"):
+        stage.replay(run=Run.of_tape(HandMade().tape(), name="foreign-1"))
+
+
+def test_a_program_that_cannot_be_started_again_is_an_error(stage: Stage):
+    stage.environ |= {"NOW_TAPE": "", "STATUS": "1"}
+    with pytest.raises(ReplayFailed) as raised:
+        stage.replay()
+    assert raised.value.what == "refund-7 could not be started again (exit 1)"
+    assert raised.value.cause == "said on stderr"
+
+
+def test_the_tape_of_the_replay_may_be_kept(stage: Stage, tmp_path: Path):
+    done = stage.replay(keep=tmp_path / "now.tape")
+    assert list(read_tape_file(tmp_path / "now.tape").tape.facts()) == list(done.now.facts())
+
+
+def test_a_replay_that_was_killed_is_compared_as_far_as_it_came(stage: Stage):
+    prepared = Path(stage.environ["NOW_TAPE"])
+    prepared.write_bytes(prepared.read_bytes()[:-3])
+    report = stage.replay().report
+    assert report.verdict == "diverged"
+    assert report.notes[-1].startswith("now.tape ends at byte")
+    assert os.fspath(stage.folder) not in "\n".join(report.lines())
