@@ -1,0 +1,271 @@
+"""The driver: source (who answers), gate (when) and sink (where facts go), wired together.
+
+A boundary opens a `Call`, does what the call's verdict says, and reports to the call. It does not know
+whether the process records or replays. Every method of a call appends its fact before it returns: the
+fact is on the tape before the program sees its consequence.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Literal, Protocol
+
+from playhead_instrumentation import lanes
+from playhead_instrumentation.drivers.bodies import Bodies
+from playhead_instrumentation.drivers.gate import Gate, Turn
+from playhead_instrumentation.drivers.verdict import Played, Refused, Source, Verdict
+from playhead_instrumentation.redaction import Redactor
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import (
+    Ask,
+    Content,
+    Delivery,
+    End,
+    EndedHow,
+    ErrorRecord,
+    ExchangeId,
+    Fact,
+    Fidelity,
+)
+from playhead_semconv.seams import Sink
+
+
+class Scrub(Protocol):
+    """Takes secrets out of an answer as it comes; lengths stay."""
+
+    count: int
+    """Values that were scrubbed so far."""
+
+    def chunk(self, data: bytes) -> bytes:
+        """``data`` as it may go on tape."""
+        ...
+
+
+class Call:
+    """One exchange that is going on. Sans-I/O: the boundary moves the bytes and reports here."""
+
+    __slots__ = (
+        "_arrived",
+        "_driver",
+        "_instance",
+        "_open",
+        "_span_id",
+        "_trace_id",
+        "body",
+        "ended",
+        "id",
+        "last_seq",
+        "scrub",
+        "time_ns",
+        "verdict",
+    )
+
+    def __init__(
+        self,
+        driver: Driver,
+        id: ExchangeId,
+        verdict: Verdict,
+        body: bytes,
+        trace_id: bytes,
+        span_id: bytes,
+    ) -> None:
+        self.id = id
+        self.verdict = verdict
+        self.body = body
+        """The request body as it went on tape."""
+        self.scrub: Scrub | None = None
+        """Set by the boundary, for what comes after the head."""
+        self.last_seq = -1
+        self.time_ns = 0
+        """Time of the last fact."""
+        self.ended: End | None = None
+        """How it ended; None while it goes on."""
+        self._driver = driver
+        self._instance = driver.sink.instance
+        self._arrived = 0
+        self._trace_id = trace_id
+        self._span_id = span_id
+        # list.pop is atomic: whoever gets the baton writes the end, in a finalizer too.
+        self._open = [None]
+
+    @property
+    def inherited(self) -> bool:
+        """Whether the process has forked since: what goes on is the parent's exchange, not ours."""
+        return self._driver.sink.instance != self._instance
+
+    def arrive(self) -> Turn:
+        """The turn of the next thing that enters the program: head, part or end."""
+        verdict = self.verdict
+        if not isinstance(verdict, Played):
+            return self._driver.gate.arrive(None)
+        due = verdict.due(self._arrived)
+        return self._driver.gate.never() if due is None else self._driver.gate.arrive(due)
+
+    def head(self, values: dict[str, Any], at: Delivery | None) -> None:
+        """The head of the answer: status, headers, …, credentials already removed."""
+        self._arrived = 1
+        self._append(e.PLAYHEAD_EXCHANGE_RESPONSE, values, None, at)
+
+    def part(self, data: bytes, at: Delivery | None) -> bytes:
+        """A piece of the answer; what of it went on tape."""
+        attributes: dict[str, Any] = {}
+        kept = data
+        if self.scrub is not None:
+            before = self.scrub.count
+            kept = self.scrub.chunk(data)
+            if self.scrub.count != before:
+                attributes[a.PLAYHEAD_REDACTED_COUNT] = self.scrub.count - before
+        self._arrived += 1
+        elsewhere = isinstance(self.verdict, Played) or not self._driver.content
+        body = Content(b"", len(kept)) if elsewhere else Content(b"", len(kept), kept)
+        self._append(e.PLAYHEAD_EXCHANGE_DATA, attributes, body, at)
+        return kept
+
+    def sent(self, data: bytes) -> None:
+        """A piece of a request body that is made while it is sent."""
+        data, _ = self._driver.redactor.body(data)
+        body = Content(b"", len(data), data if self._driver.content else None)
+        self._append(e.PLAYHEAD_EXCHANGE_DATA, {a.PLAYHEAD_EXCHANGE_DIRECTION: "out"}, body)
+
+    def end(self, how: EndedHow, at: Delivery | None = None, error: ErrorRecord | None = None) -> bool:
+        """It is over; whether this was the end. Idempotent, without a lock, safe in a finalizer."""
+        try:
+            self._open.pop()
+        except IndexError:
+            return False
+        attributes: dict[str, Any] = {a.PLAYHEAD_END_HOW: how}
+        if error is not None:
+            attributes |= error_attributes(error)
+        self._append(e.PLAYHEAD_EXCHANGE_END, attributes, None, at)
+        self.ended = End(how, at, error, self.time_ns)
+        return True
+
+    def _append(
+        self, name: str, attributes: dict[str, Any], body: Content | None, at: Delivery | None = None
+    ) -> None:
+        self.time_ns = now_ns = time.time_ns()
+        if self.inherited:
+            return
+        fact = Fact(
+            now_ns,
+            self.id.lane,
+            name,
+            self._trace_id,
+            self._span_id,
+            self.id,
+            at,
+            attributes,
+            body,
+        )
+        self.last_seq = self._driver.sink.append(fact)
+
+
+class Driver:
+    """Opens calls."""
+
+    def __init__(self, sink: Sink, redactor: Redactor, source: Source, gate: Gate) -> None:
+        self.sink = sink
+        self.redactor = redactor
+        self.gate = gate
+        self.content = redactor.content
+        """Whether bodies are recorded, or only their sizes."""
+        self._source = source
+        self._bodies = Bodies(redactor.body)
+        self._bodies_of = sink.instance
+
+    def open(
+        self,
+        kind: str,
+        key: str,
+        body: bytes | None,
+        details: dict[str, Any],
+        *,
+        effect: Literal["read", "write"] = "read",
+        trace_id: bytes = b"",
+        span_id: bytes = b"",
+    ) -> Call:
+        """Ask. The ask is in the sink on return.
+
+        ``body``: the request body as it is, credentials are taken out here; None: it comes in pieces,
+        through `Call.sent`. ``details``: attributes of the request fact, credentials already removed.
+        """
+        lane = lanes.current()
+        id = ExchangeId(lane.hash, kind, lane.next_ordinal(kind))
+        if lane.declared_on != self.sink.instance:
+            self.declare(lane)
+        attributes: dict[str, Any] = {a.PLAYHEAD_ASK_KEY: key, a.PLAYHEAD_ASK_EFFECT: effect, **details}
+        kept, content = self._written(body or b"", attributes)
+        verdict = self._source.decide(id, Ask(kind, key, content, effect, "out", details), kept)
+        if isinstance(verdict, Played):
+            recorded = verdict.exchange
+            attributes[a.PLAYHEAD_FIDELITY] = verdict.fidelity
+            attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = verdict.instance.hex()
+            attributes[a.PLAYHEAD_ORIGIN_SEQ] = recorded.first_seq
+            if content.digest == recorded.ask.body.digest:
+                content = Content(content.digest, content.size)
+        elif isinstance(verdict, Refused):
+            attributes[a.PLAYHEAD_FIDELITY] = Fidelity.BLOCKED
+        call = Call(self, id, verdict, kept, trace_id, span_id)
+        call.time_ns = time.time_ns()
+        call.last_seq = self.sink.append(
+            Fact(
+                call.time_ns,
+                id.lane,
+                e.PLAYHEAD_EXCHANGE_REQUEST,
+                trace_id,
+                span_id,
+                id,
+                None,
+                attributes,
+                None if body is None else content,
+            )
+        )
+        return call
+
+    def declare(self, lane: lanes.Lane) -> None:
+        """Put the name of ``lane`` and of those above it on the tape, once."""
+        instance = self.sink.instance
+        if lane.parent is not None and lane.parent.declared_on != instance:
+            self.declare(lane.parent)
+        lane.declared_on = instance
+        self.sink.append(
+            Fact(
+                time.time_ns(),
+                lane.hash,
+                e.PLAYHEAD_LANE,
+                attributes={
+                    a.PLAYHEAD_LANE_NAME: lane.name,
+                    a.PLAYHEAD_LANE_PARENT: f"{lane.parent.hash:016x}" if lane.parent else "",
+                },
+            )
+        )
+
+    def close(self) -> None:
+        """Nobody waits for a turn any more."""
+        self.gate.close()
+
+    def _written(self, body: bytes, attributes: dict[str, Any]) -> tuple[bytes, Content]:
+        """A body as it goes on tape, and its content; what was redacted is said in ``attributes``."""
+        if not self.content:
+            return body, Content(b"", len(body))
+        if self._bodies_of != self.sink.instance:
+            self._bodies.forget()
+            self._bodies_of = self.sink.instance
+        kept, content, count = self._bodies.written(body)
+        if count:
+            attributes[a.PLAYHEAD_REDACTED_COUNT] = attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0) + count
+            attributes[a.PLAYHEAD_REDACTED_DIGEST] = self.redactor.digest(body)
+        return kept, content
+
+
+def error_attributes(error: ErrorRecord) -> dict[str, Any]:
+    """The attributes in which a fact carries an error."""
+    attributes: dict[str, Any] = {
+        a.PLAYHEAD_ERROR_MODULE: error.module,
+        a.PLAYHEAD_ERROR_QUALNAME: error.qualname,
+        a.PLAYHEAD_ERROR_MESSAGE: error.message,
+    }
+    if error.args:
+        attributes[a.PLAYHEAD_ERROR_ARGS] = error.args
+    return attributes

@@ -1,0 +1,94 @@
+"""When something may enter the program."""
+
+from __future__ import annotations
+
+import itertools
+from asyncio import AbstractEventLoop, _get_running_loop  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
+from collections.abc import Generator
+from typing import Any, Protocol
+
+from playhead_semconv.facts import Delivery
+
+running_loop = _get_running_loop
+"""The loop that runs in this thread, else None."""
+
+
+class Turn(Protocol):
+    """A place in the order of deliveries: the only doubling of sync and async."""
+
+    def wait(self) -> Delivery | None:
+        """Block until it is this one's turn."""
+        ...
+
+    def __await__(self) -> Generator[Any, None, Delivery | None]:
+        """Suspend until it is this one's turn. Cancelling gives the place up."""
+        ...
+
+
+class Gate(Protocol):
+    """Orders what enters the program."""
+
+    def arrive(self, due: Delivery | None) -> Turn:
+        """Something has come. ``due``: when it came on the tape that is played; None: it is live."""
+        ...
+
+    def never(self) -> Turn:
+        """What had not come when the tape was made: its turn does not come either."""
+        ...
+
+    def close(self) -> None:
+        """Let everybody through."""
+        ...
+
+
+class OpenGate:
+    """Holds nothing back, and numbers what enters: what one tick of an event loop lets in is a batch.
+
+    In a thread without a loop every delivery is a batch of its own.
+    """
+
+    def __init__(self) -> None:
+        self._batches = itertools.count(1)
+        self._ticks: dict[AbstractEventLoop, _Tick] = {}
+
+    def arrive(self, due: Delivery | None) -> Turn:
+        """At once."""
+        return self
+
+    def never(self) -> Turn:
+        """A live thing comes when it comes."""
+        return self
+
+    def close(self) -> None:
+        """Nobody waits."""
+
+    def wait(self) -> Delivery:
+        """The delivery of what has just entered."""
+        loop = running_loop()
+        if loop is None:
+            return Delivery(next(self._batches), 0)
+        tick = self._ticks.get(loop)
+        if tick is None:
+            tick = self._ticks[loop] = _Tick(next(self._batches))
+            try:
+                # Runs in the next tick, before anything that this tick or a later one makes ready.
+                loop.call_soon(self._ticks.pop, loop, None)
+            except RuntimeError:  # the loop is being closed
+                del self._ticks[loop]
+        delivery = Delivery(tick.batch, tick.order)
+        tick.order += 1
+        return delivery
+
+    def __await__(self) -> Generator[Any, None, Delivery]:
+        return self.wait()
+        yield
+
+
+class _Tick:
+    """The batch of one tick of a loop."""
+
+    __slots__ = ("batch", "order")
+
+    def __init__(self, batch: int) -> None:
+        self.batch = batch
+        self.order = 0

@@ -1,0 +1,68 @@
+"""Who answers an ask: the world, a recording, or nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from playhead_semconv.errors import PlayheadError
+from playhead_semconv.facts import Ask, Content, Delivery, Exchange, ExchangeId, Fidelity
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """Do it for real."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A recording answers."""
+
+    exchange: Exchange
+    fidelity: Fidelity
+    instance: bytes
+    """Whose tape it is on."""
+    read: Callable[[Content], bytes]
+    """The bytes of its content."""
+
+    def part(self, index: int) -> bytes:
+        """The bytes of one of its parts."""
+        return self.read(self.exchange.parts[index].data)
+
+    def due(self, index: int) -> Delivery | None:
+        """When the head (0), a part (from 1) or the end (last) was delivered; None: it never was."""
+        exchange = self.exchange
+        if index == 0 and exchange.head:
+            return exchange.head_delivery
+        if 1 <= index <= len(exchange.parts):
+            return exchange.parts[index - 1].delivery
+        return exchange.end.delivery if exchange.end is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Nothing answers. ``error`` names the nearest recording."""
+
+    error: PlayheadError
+
+
+Verdict: TypeAlias = Live | Played | Refused
+
+LIVE = Live()
+
+
+class Source(Protocol):
+    """Who answers. A pure lookup; never waits."""
+
+    def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
+        """``body``: the bytes of ``ask.body`` as they go on tape. Each recording answers once."""
+        ...
+
+
+class World:
+    """The source of a recording: everything is asked for real."""
+
+    def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
+        """Do it for real."""
+        return LIVE

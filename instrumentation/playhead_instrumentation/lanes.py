@@ -1,0 +1,320 @@
+"""Lanes: the deterministic name of a thread or task, and what carries it along.
+
+A lane is its parent's lane plus the name of the function that was started and its count there:
+``main``, ``main/fetch.2``. The same program names its lanes the same way in every execution, whatever
+the order in which they run. The hooks give every task, thread and executor job a lane of its own, and
+hand threads and executor jobs the OTel context of whoever started them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import Context, ContextVar
+from types import CodeType, ModuleType
+from typing import Any, Final, cast
+
+from opentelemetry import context as otel_context
+
+from playhead_instrumentation.patches import PATCHES, required
+from playhead_semconv.facts import digest_of
+
+OWN_THREADS = "playhead-"
+"""How the names of playhead's own threads begin: they have no lane."""
+
+WRAPPERS = ("TaskGroup._run_wrapped_task", "TaskHandle._run_coro", "_run_coro")
+"""Coroutines of anyio that hide the function they run; the task's name tells it."""
+
+
+class Lane:
+    """Who asks. Its counters live as long as it does."""
+
+    __slots__ = ("__weakref__", "_ordinals", "_spawned", "declared_on", "hash", "name", "parent")
+
+    def __init__(self, name: str, parent: Lane | None = None) -> None:
+        self.name: Final = name
+        self.parent: Final = parent
+        self.hash: Final = int.from_bytes(digest_of(name.encode())[:8])
+        """64 bits: the lane on tape."""
+        self.declared_on = b""
+        """The process instance on whose tape its name stands."""
+        self._ordinals: dict[str, int] = {}
+        self._spawned: dict[str, int] = {}
+
+    def next_ordinal(self, kind: str) -> int:
+        """Number of the next exchange of that kind in this lane, from 0."""
+        ordinal = self._ordinals.get(kind, 0)
+        self._ordinals[kind] = ordinal + 1
+        return ordinal
+
+    def child(self, function: str) -> Lane:
+        """The lane of the next task or thread that runs ``function``; counted from 1."""
+        count = self._spawned.get(function, 0) + 1
+        self._spawned[function] = count
+        return Lane(f"{self.name}/{function}.{count}", self)
+
+    def __repr__(self) -> str:
+        return f"<Lane {self.name}>"
+
+
+MAIN: Final = Lane("main")
+"""The lane of the main thread."""
+
+SHADOW: Final = Lane("shadow")
+"""What a boundary starts while it does something for real: it does not happen at replay."""
+
+GC: Final = Lane("gc")
+"""What finalizers start: when they run is not the program's doing."""
+
+_lane: ContextVar[Lane] = ContextVar("playhead_lane", default=MAIN)
+
+_of_task: weakref.WeakKeyDictionary[Any, Lane] = weakref.WeakKeyDictionary()
+"""Lanes of tasks that run in a context which the program gave them and may share."""
+
+
+def current() -> Lane:
+    """The lane that runs now."""
+    lane = _lane.get()
+    if _of_task and lane is not SHADOW:
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:
+            return lane
+        if task is not None:
+            return _of_task.get(task, lane)
+    return lane
+
+
+class Shadow:
+    """Context manager: what is started inside counts in no lane of the program. Not reentrant."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = _lane.set(SHADOW)
+
+    def __exit__(self, *_: object) -> None:
+        _lane.reset(self._token)
+
+
+class In:
+    """Context manager: run in ``lane``. Not reentrant."""
+
+    __slots__ = ("_lane", "_token")
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+
+    def __enter__(self) -> None:
+        self._token = _lane.set(self._lane)
+
+    def __exit__(self, *_: object) -> None:
+        _lane.reset(self._token)
+
+
+class _Carried:
+    """A function that runs in a lane, under the OTel context of whoever handed it over."""
+
+    __slots__ = ("_context", "_function", "_lane")
+
+    def __init__(self, lane: Lane, function: Callable[..., Any]) -> None:
+        self._lane = lane
+        self._function = function
+        self._context = otel_context.get_current()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        lane = _lane.set(self._lane)
+        outer = otel_context.attach(self._context)
+        try:
+            return self._function(*args, **kwargs)
+        finally:
+            otel_context.detach(outer)
+            _lane.reset(lane)
+
+
+def name_of(function: object) -> str:
+    """The name under which a function counts: its qualified name within its outermost function."""
+    while isinstance(function, functools.partial):
+        inner = cast("functools.partial[Any]", function)
+        through = getattr(inner.func, "__self__", None)
+        function = inner.args[0] if isinstance(through, Context) and inner.args else inner.func
+    name = getattr(function, "__qualname__", None) or type(function).__qualname__
+    return str(name).rpartition("<locals>.")[2].replace("/", "_")
+
+
+def _name_of_task(coroutine: Any, name: str | None) -> str:
+    own = name_of(coroutine)
+    return name.replace("/", "_") if name and own in WRAPPERS else own
+
+
+def _lane_of_task(coroutine: Any, name: str | None) -> Lane:
+    parent = current()
+    if parent is SHADOW or parent is GC:
+        return parent
+    if type(coroutine).__name__.startswith("async_generator") or _finalizing():
+        return GC
+    return parent.child(_name_of_task(coroutine, name))
+
+
+def _finalizing() -> bool:
+    """Whether the caller of ``create_task`` is a finalizer."""
+    frame = sys._getframe(3)  # pyright: ignore[reportPrivateUsage]
+    for _ in range(2):
+        code: CodeType = frame.f_code
+        if code.co_name == "__del__":
+            return True
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+    return False
+
+
+def install() -> None:
+    """Hook tasks, threads and executors. Once; what cannot be hooked is among `PATCHES`."""
+    PATCHES.attempt("asyncio", _hook_asyncio)
+    PATCHES.attempt("threading", _hook_threads)
+    PATCHES.attempt("concurrent.futures", _hook_executor)
+    PATCHES.when_imported("uvloop", "uvloop", _hook_uvloop)
+
+
+def _hook_asyncio() -> None:
+    _hook_loop(asyncio.BaseEventLoop)
+    original = asyncio.as_completed
+    if hasattr(original, "__playhead__"):
+        return
+    # It starts its coroutines in the order of a set, which differs between executions.
+    ordered = _generated(original) if inspect.isgeneratorfunction(original) else _iterated(original)
+    ordered.__dict__["__playhead__"] = True
+    asyncio.as_completed = asyncio.tasks.as_completed = ordered
+
+
+def _generated(original: Any) -> Any:
+    @functools.wraps(original)
+    def as_completed(fs: Any, *, timeout: float | None = None) -> Any:
+        yield from original(_in_order(fs), timeout=timeout)
+
+    return as_completed
+
+
+def _iterated(original: Any) -> Any:
+    @functools.wraps(original)
+    def as_completed(fs: Any, *, timeout: float | None = None) -> Any:
+        return original(_in_order(fs), timeout=timeout)
+
+    return as_completed
+
+
+def _in_order(awaitables: Any) -> Any:
+    if asyncio.isfuture(awaitables) or asyncio.iscoroutine(awaitables):
+        return awaitables  # a mistake that as_completed itself reports
+    return [asyncio.ensure_future(one) for one in dict.fromkeys(awaitables)]
+
+
+def _hook_uvloop(uvloop: ModuleType) -> None:
+    _hook_loop(required(uvloop, "Loop"))
+
+
+def _hook_loop(owner: Any) -> None:
+    original = required(owner, "create_task")
+    if hasattr(original, "__playhead__"):
+        return
+
+    @functools.wraps(original)
+    def create_task(loop: Any, coro: Any, **kwargs: Any) -> Any:
+        lane = _lane_of_task(coro, kwargs.get("name"))
+        # The task copies the context in which it is made, whatever task factory makes it.
+        token = _lane.set(lane)
+        try:
+            task = original(loop, coro, **kwargs)
+        finally:
+            _lane.reset(token)
+        if kwargs.get("context") is not None:
+            _of_task[task] = lane
+        return task
+
+    create_task.__dict__["__playhead__"] = True
+    owner.create_task = create_task
+
+
+def _hook_threads() -> None:
+    thread: Any = threading.Thread
+    start, run = required(thread, "start"), required(thread, "_bootstrap_inner")
+    if hasattr(start, "__playhead__"):
+        return
+
+    @functools.wraps(start)
+    def start_in_lane(self: threading.Thread) -> None:
+        if _has_lane(self) and not hasattr(self, "_playhead_carried"):
+            function = getattr(self, "_target", None) or type(self).run
+            parent = current()
+            lane = parent if parent in (SHADOW, GC) else parent.child(name_of(function))
+            self._playhead_carried = _Carried(lane, run)  # pyright: ignore[reportAttributeAccessIssue]
+        start(self)
+
+    @functools.wraps(run)
+    def run_in_lane(self: threading.Thread) -> None:
+        carried: _Carried | None = self.__dict__.pop("_playhead_carried", None)
+        (carried or run)(self)
+
+    start_in_lane.__dict__["__playhead__"] = True
+    thread.start = start_in_lane
+    thread._bootstrap_inner = run_in_lane
+
+
+def _has_lane(thread: threading.Thread) -> bool:
+    if thread.name.startswith(OWN_THREADS):
+        return False
+    # Whether an executor needs another worker depends on timing; its jobs have lanes, not its threads.
+    target = getattr(thread, "_target", None)
+    return getattr(target, "__module__", "") != "concurrent.futures.thread"
+
+
+def _hook_executor() -> None:
+    owner: Any = ThreadPoolExecutor
+    submit = required(owner, "submit")
+    if hasattr(submit, "__playhead__"):
+        return
+
+    @functools.wraps(submit)
+    def submit_in_lane(self: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        parent = current()
+        lane = parent if parent in (SHADOW, GC) else parent.child(name_of(fn))
+        return submit(self, _carried(lane, fn), *args, **kwargs)
+
+    submit_in_lane.__dict__["__playhead__"] = True
+    owner.submit = submit_in_lane
+
+
+def _carried(lane: Lane, function: Callable[..., Any]) -> Callable[..., Any]:
+    if isinstance(function, functools.partial):
+        partial = cast("functools.partial[Any]", function)
+        through = getattr(partial.func, "__self__", None)
+        if isinstance(through, Context) and partial.args:
+            # asyncio.to_thread: inside that context our own would be hidden by the caller's.
+            inner, *args = partial.args
+            return functools.partial(partial.func, _InLane(lane, inner), *args, **partial.keywords)
+        return _Carried(lane, partial)
+    return _Carried(lane, function)
+
+
+class _InLane:
+    """A function that runs in a lane, in a context that carries the rest."""
+
+    __slots__ = ("_function", "_lane")
+
+    def __init__(self, lane: Lane, function: Callable[..., Any]) -> None:
+        self._lane = lane
+        self._function = function
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        token = _lane.set(self._lane)
+        try:
+            return self._function(*args, **kwargs)
+        finally:
+            _lane.reset(token)

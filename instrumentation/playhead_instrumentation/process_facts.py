@@ -1,0 +1,185 @@
+"""The facts of a process: how it started, that it lives, how it ended; and a new start after a fork."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from playhead_instrumentation import lanes
+from playhead_instrumentation.drivers.driver import error_attributes
+from playhead_instrumentation.redaction import Redactor
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import ErrorRecord, Fact, digest_of
+from playhead_semconv.seams import Sink
+from playhead_semconv.settings import Settings
+
+RunIds = Callable[[], tuple[bytes, bytes]]
+"""Trace id (16 bytes) and span id (8 bytes) of the run root; asked again after a fork."""
+
+KEPT_VARIABLES = (
+    "LANG",
+    "LC_",
+    "TZ",
+    "PYTHON",
+    "OPENAI_",
+    "ANTHROPIC_",
+    "AZURE_OPENAI_",
+    "GOOGLE_CLOUD_",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+)
+"""Environment variables, by how they begin, that a replay needs; a credential without its value."""
+
+
+class Process:
+    """Appends the facts of this process. Its ``attributes`` stand on the run root too."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        mode: str,
+        sink: Sink,
+        redactor: Redactor,
+        run: RunIds | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.attributes: dict[str, Any] = {
+            **describe(settings, redactor),
+            a.PLAYHEAD_RUN_MODE: mode,
+            **(attributes or {}),
+        }
+        self._sink = sink
+        self._run = run or (lambda: (b"", b""))
+        self._heartbeat_ms = settings.heartbeat_ms
+        self._over = threading.Event()
+        self._parent = b""
+        self._last_seq = -1
+
+    def begin(self) -> None:
+        """Append the start fact and start the heartbeat; again in the child of every fork."""
+        self._start()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(before=self._before_fork, after_in_child=self._after_fork)
+
+    def end(self, exit_code: int | None, error: ErrorRecord | None = None) -> None:
+        """Append the exit fact. Once."""
+        if self._over.is_set():
+            return
+        self._over.set()
+        attributes: dict[str, Any] = {}
+        if exit_code is not None:
+            attributes[a.PLAYHEAD_PROCESS_EXIT_CODE] = exit_code
+        if error is not None:
+            attributes |= error_attributes(error)
+        self._append(e.PLAYHEAD_PROCESS_EXIT, attributes)
+
+    def _start(self) -> None:
+        attributes: dict[str, Any] = {
+            **self.attributes,
+            a.PLAYHEAD_PROCESS_PID: os.getpid(),
+            a.PLAYHEAD_PROCESS_HEARTBEAT_MS: self._heartbeat_ms,
+        }
+        if self._parent:
+            attributes[a.PLAYHEAD_PROCESS_PARENT_INSTANCE] = self._parent.hex()
+        self._append(e.PLAYHEAD_PROCESS_START, attributes)
+        name = f"{lanes.OWN_THREADS}heartbeat"
+        threading.Thread(target=self._beat, args=(self._over,), name=name, daemon=True).start()
+
+    def _beat(self, over: threading.Event) -> None:
+        while not over.wait(self._heartbeat_ms / 1000):
+            self._append(e.PLAYHEAD_PROCESS_HEARTBEAT, {})
+
+    def _append(self, name: str, attributes: dict[str, Any]) -> None:
+        if name != e.PLAYHEAD_PROCESS_START:
+            attributes[a.PLAYHEAD_PROCESS_LAST_SEQ] = self._last_seq
+        trace_id, span_id = self._run()
+        fact = Fact(time.time_ns(), lanes.MAIN.hash, name, trace_id, span_id, attributes=attributes)
+        self._last_seq = self._sink.append(fact)
+
+    def _before_fork(self) -> None:
+        self._parent = self._sink.instance
+
+    def _after_fork(self) -> None:
+        if not self._over.is_set():
+            self._over = threading.Event()
+            self._start()
+
+
+def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
+    """What a process-start fact and a run root say of the program, credentials removed."""
+    script, words = command()
+    agent = settings.agent or Path(script.removeprefix("-m ")).stem
+    return {
+        a.PLAYHEAD_RUN_AGENT: agent or "python",
+        a.PLAYHEAD_RUN_ARGV: redactor.arguments(words),
+        a.PLAYHEAD_RUN_SCRIPT: script,
+        a.PLAYHEAD_RUN_SCRIPT_DIGEST: _digest_of_file(script),
+        a.PLAYHEAD_RUN_CWD: os.getcwd(),
+        a.PLAYHEAD_RUN_INTERPRETER: sys.executable,
+        a.PLAYHEAD_RUN_PYTHON_VERSION: ".".join(map(str, sys.version_info[:3])),
+        a.PLAYHEAD_RUN_PACKAGES: packages(),
+        a.PLAYHEAD_RUN_ENVIRONMENT: environment(os.environ, redactor),
+        a.PLAYHEAD_RUN_HASH_SEED: os.environ.get("PYTHONHASHSEED") or "random",
+        a.PLAYHEAD_RUN_LEVEL: settings.level or "causal",
+    }
+
+
+_announced: tuple[str, list[str]] | None = None
+
+
+def announce(script: str, words: list[str]) -> None:
+    """Say what program runs, where this process runs it itself. ``script``: a path or ``-m MODULE``."""
+    global _announced
+    _announced = script, words
+
+
+def command() -> tuple[str, list[str]]:
+    """The program as the interpreter was told: a path or ``-m MODULE``; and its words, it first.
+
+    At the time of ``sitecustomize`` ``sys.argv`` is not whole yet; ``sys.orig_argv`` is.
+    """
+    if _announced is not None:
+        return _announced
+    words = sys.orig_argv[1:]
+    while words and words[0].startswith("-") and words[0] not in ("-m", "-c", "-"):
+        flag = words.pop(0)
+        if flag in ("-W", "-X", "--check-hash-based-pycs") and words:
+            words.pop(0)
+    if not words:
+        return "", []
+    if words[0] == "-m" and len(words) > 1:
+        return f"-m {words[1]}", words[1:]
+    if words[0] == "-c":
+        return "-c", ["-c", *words[2:]]
+    return words[0], words
+
+
+def packages() -> list[str]:
+    """Installed distributions as name==version, sorted."""
+    found = {f"{one.name}=={one.version}" for one in metadata.distributions()}
+    return sorted(found, key=str.lower)
+
+
+def environment(variables: Mapping[str, str], redactor: Redactor) -> list[str]:
+    """The variables that a replay needs as NAME=value, sorted; a credential as ``NAME=``."""
+    kept: list[str] = []
+    for name, value in sorted(variables.items()):
+        if name.startswith(KEPT_VARIABLES):
+            secret = redactor.secret("variable", name.upper())
+            kept.append(f"{name}={'' if secret else redactor.text(redactor.url(value))}")
+    return kept
+
+
+def _digest_of_file(script: str) -> str:
+    try:
+        return digest_of(Path(script).read_bytes()).hex()
+    except OSError:
+        return ""
