@@ -3,7 +3,7 @@
 Every part, message and definition may carry ``extras``: what the provider sent beyond the named fields
 (a reasoning signature, citations, …), written beside them. The conventions allow that everywhere but on
 `Blob`. JSON text is deterministic: ``type`` first, then the fields in the order below, then the extras;
-a field that is None is left out.
+a field that is None is left out; an extra that bears the name of a field gets an underscore.
 
 Shapes are those of ``schemas/*.json``.
 """
@@ -211,7 +211,8 @@ def plain(value: Part | InputMessage | OutputMessage | ToolDefinition) -> dict[s
             out[name] = item
     if not isinstance(value, Blob):
         for name, item in value.extras.items():
-            out.setdefault(name, item)
+            taken = name in out or name == "type" or name in kind.__struct_fields__
+            out[f"{name}_" if taken else name] = item
     return out
 
 
