@@ -481,6 +481,25 @@ class StoreSuite:
         run = run_of(store, trace)
         assert (run.steps, run.errors, run.status) == (2, 1, "failure")
 
+    def test_a_request_outside_of_any_call_is_a_step(self, store: Store):
+        trace = b"t" * 16
+        asked = {"http__request__method": "GET"}
+        store.commit(
+            Batch(
+                [
+                    span_of(trace, 1, name="run"),
+                    span_of(trace, 2, parent=1, gen_ai__operation__name="invoke_agent"),
+                    span_of(trace, 3, parent=2, **asked),
+                    span_of(trace, 4, parent=3, **asked),
+                    span_of(trace, 5, parent=1, error=True, **asked),
+                    span_of(trace, 6, parent=1, gen_ai__operation__name="execute_tool"),
+                    span_of(trace, 7, parent=6, error=True, **asked),
+                ]
+            )
+        )
+        run = run_of(store, trace)
+        assert (run.steps, run.errors) == (3, 1)
+
     def test_tokens_that_parents_sum_up_are_not_counted_twice(self, store: Store):
         trace = b"t" * 16
         used = {"gen_ai__usage__input_tokens": 100, "gen_ai__usage__output_tokens": 10}

@@ -104,6 +104,7 @@ def fold_run(
         span.model for span in sorted(spans, key=lambda span: span.start_ns) if span.model
     )
     counted = _token_bearers(spans)
+    bare = _bare_requests(spans)
     root_id = root.span_id if root is not None else leader.span_id if leader is not None else b""
     return RunSummary(
         name=run.name,
@@ -113,8 +114,11 @@ def fold_run(
         status=status,
         started_ns=run.started_ns,
         ended_ns=None if status == "running" else max(ends, default=run.started_ns),
-        steps=sum(span.step for span in spans),
-        errors=sum(span.failed and not span.attempt and span is not root for span in spans),
+        steps=sum(span.step or span.span_id in bare for span in spans),
+        errors=sum(
+            span.failed and (not span.attempt or span.span_id in bare) and span is not root
+            for span in spans
+        ),
         input_tokens=sum(span.input_tokens for span in counted),
         output_tokens=sum(span.output_tokens for span in counted),
         models=list(models),
@@ -153,6 +157,26 @@ def _status(
     else:
         alive = now_ns - run.arrived_ns < FOREIGN_PATIENCE_NS
     return "running" if alive else "interrupted"
+
+
+def _bare_requests(spans: Sequence[SpanRow]) -> set[bytes]:
+    """HTTP requests that are steps of their own: no call, tool or other request encloses them."""
+    known = {span.span_id: span for span in spans}
+    bare: set[bytes] = set()
+    for span in spans:
+        if not span.attempt or span.local_root:
+            continue
+        above, seen = known.get(span.parent), {span.span_id}
+        while above is not None and above.span_id not in seen and not above.step and not _inside(above):
+            seen.add(above.span_id)
+            above = known.get(above.parent)
+        if above is None or above.span_id in seen:
+            bare.add(span.span_id)
+    return bare
+
+
+def _inside(span: SpanRow) -> bool:
+    return span.attempt and not span.local_root
 
 
 def _token_bearers(spans: Sequence[SpanRow]) -> list[SpanRow]:

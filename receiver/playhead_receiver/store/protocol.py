@@ -56,7 +56,7 @@ class RunSummary(msgspec.Struct, frozen=True):
     ended_ns: int | None
     """Last sign of life where the run was interrupted; None while it runs."""
     steps: int
-    """Logical calls and tool executions, pending ones included."""
+    """Logical calls and tool executions, pending ones included, and HTTP requests outside of them."""
     errors: int
     input_tokens: int
     output_tokens: int
