@@ -16,27 +16,13 @@ from playhead_instrumentation.drivers.driver import error_attributes
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.environment import KEPT_VARIABLES
 from playhead_semconv.facts import ErrorRecord, Fact, digest_of
 from playhead_semconv.seams import Sink
 from playhead_semconv.settings import Settings
 
 RunIds = Callable[[], tuple[bytes, bytes]]
 """Trace id (16 bytes) and span id (8 bytes) of the run root; asked again after a fork."""
-
-KEPT_VARIABLES = (
-    "LANG",
-    "LC_",
-    "TZ",
-    "PYTHON",
-    "OPENAI_",
-    "ANTHROPIC_",
-    "AZURE_OPENAI_",
-    "GOOGLE_CLOUD_",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-)
-"""Environment variables, by how they begin, that a replay needs; a credential without its value."""
 
 
 class Process:

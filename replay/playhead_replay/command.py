@@ -88,6 +88,11 @@ class Command:
 
     def require_unchanged(self, cwd: Path) -> None:
         """`ScriptChanged` when the script in ``cwd`` is gone or is not the one that was recorded."""
+        if self.script in ("", "-", "-c"):
+            raise ScriptChanged(
+                "the program was not a file: it was given on the command line or on stdin",
+                hint="put it into a file: playhead record SCRIPT",
+            )
         path = self.script_path(cwd)
         if path is None:
             return

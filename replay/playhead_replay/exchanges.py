@@ -103,6 +103,12 @@ class RecordedExchange:
         """Sizes of the chunks in bytes; needs no reading."""
         return [part.data.size for part in self.exchange.parts]
 
+    @property
+    def has_content(self) -> bool:
+        """Whether the bytes were recorded, and not their sizes only."""
+        contents = [self.exchange.ask.body, *(part.data for part in self.exchange.parts)]
+        return all(one.digest or one.inline is not None or not one.size for one in contents)
+
     def _read(self, content: Content, part: int | None) -> bytes:
         try:
             if content.size and not content.digest and content.inline is None:

@@ -17,7 +17,8 @@ from playhead_replay.isolation import no_network
 from playhead_replay.report import Report
 from playhead_replay.run import Run, gaps_of
 from playhead_replay.tapefile import read_tape_file, read_unfinished, write_tape_file
-from playhead_semconv.errors import ReplayFailed, TapeGap, UsageError
+from playhead_semconv.environment import KEPT_VARIABLES
+from playhead_semconv.errors import ReplayFailed, TapeGap, TapeMissing, UsageError
 from playhead_semconv.seams import Tape
 from playhead_semconv.tapes import MemoryTape
 
@@ -29,6 +30,12 @@ CREDENTIALS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 
 DROPPED = ("TRACEPARENT", "TRACESTATE", "OTEL_", "PLAYHEAD_")
 """Variables, by how they begin, that are the launcher's own and not the program's."""
+
+STARTERS = (
+    os.path.join("opentelemetry", "instrumentation", "auto_instrumentation"),
+    os.path.join("playhead_instrumentation", "bootstrap", "site"),
+)
+"""Folders on PYTHONPATH, by their end, that made the recorded program record itself."""
 
 SAID_BYTES = 2000
 """How much of the child's stderr goes into an error."""
@@ -91,7 +98,7 @@ def replay(
 
 
 def require_whole(run: Run) -> None:
-    """`TapeGap` when facts are missing from the tape that would be played."""
+    """`TapeGap` when facts of the tape are missing, `TapeMissing` when their bytes are."""
     gaps = gaps_of(run.tape)
     if gaps:
         raise TapeGap(
@@ -99,6 +106,13 @@ def require_whole(run: Run) -> None:
             cause="the agent died before they were delivered, or they were lost",
             hint="look for undelivered facts: playhead spool push",
         )
+    for exchange in run.exchanges:
+        if not exchange.has_content:
+            raise TapeMissing(
+                f"{run.name} cannot be replayed: it was recorded without content",
+                cause=f"{exchange.name} has no bytes",
+                hint="record it with its content: playhead record --content full SCRIPT",
+            )
 
 
 def interpreter_for(command: Command, python: str = "") -> str:
@@ -118,14 +132,17 @@ def child_environment(command: Command, environ: Mapping[str, str]) -> dict[str,
     What it had when it was recorded, as far as the tape tells, over ``environ``; a credential is
     replaced by a stand-in, so that clients can be made and nothing real is at hand.
     """
-    child = {name: value for name, value in environ.items() if not name.startswith(DROPPED)}
-    child["PYTHONHASHSEED"] = command.hash_seed if command.hash_seed.isdigit() else "0"
-    if command.environment:
-        child.update(command.environment)
-        wanted = [name for name, value in command.environment.items() if not value]
-    else:
-        wanted = list(CREDENTIALS)
+    recorded = command.environment
+    dropped = DROPPED + KEPT_VARIABLES if recorded else DROPPED
+    child = {name: value for name, value in environ.items() if not name.startswith(dropped)}
+    child.update(recorded)
+    wanted = [name for name, value in recorded.items() if not value] if recorded else CREDENTIALS
     child.update(dict.fromkeys(wanted, STAND_IN))
+    child["PYTHONHASHSEED"] = command.hash_seed if command.hash_seed.isdigit() else "0"
+    path = [one for one in child.pop("PYTHONPATH", "").split(os.pathsep) if one]
+    path = [one for one in path if not one.endswith(STARTERS)]
+    if path:
+        child["PYTHONPATH"] = os.pathsep.join(path)
     return child
 
 

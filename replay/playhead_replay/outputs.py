@@ -80,9 +80,14 @@ class Outputs:
             if fact.name == e.PLAYHEAD_EFFECT:
                 found._take(fact, tape.read(fact.body) if fact.body is not None else b"")
             elif fact.name == e.PLAYHEAD_PROCESS_EXIT:
-                code = fact.attributes.get(a.PLAYHEAD_PROCESS_EXIT_CODE)
-                found.exit = Exit(None if code is None else int(code), end_of(fact).error, fact.time_ns)
+                found.exit = _exit_of(fact)
         return found
+
+    @staticmethod
+    def exit_of(tape: Tape) -> Exit | None:
+        """How the process of a tape ended; reads no content."""
+        ends = [fact for fact in tape.facts() if fact.name == e.PLAYHEAD_PROCESS_EXIT]
+        return _exit_of(ends[-1]) if ends else None
 
     def _take(self, fact: Fact, body: bytes) -> None:
         kind = str(fact.attributes.get(a.PLAYHEAD_EFFECT_KIND, ""))
@@ -93,3 +98,8 @@ class Outputs:
         else:
             target = str(fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET, ""))
             self.effects.append(Effect(kind, target, body, fact.seq))
+
+
+def _exit_of(fact: Fact) -> Exit:
+    code = fact.attributes.get(a.PLAYHEAD_PROCESS_EXIT_CODE)
+    return Exit(None if code is None else int(code), end_of(fact).error, fact.time_ns)

@@ -178,7 +178,7 @@ class Run:
             mode = str(at.get(a.PLAYHEAD_RUN_MODE, "record"))
             origin = str(at.get(a.PLAYHEAD_RUN_ORIGIN, ""))
             agent = str(at.get(a.PLAYHEAD_RUN_AGENT, ""))
-            ended = Outputs.of_tape(tapes[0]).exit
+            ended = Outputs.exit_of(tapes[0])
             status = "interrupted" if ended is None else "failure" if ended.code else "success"
         gaps = [gap for tape in tapes for gap in gaps_of(tape)]
         return cls(

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from support.handmade import NOW_INSTANCE, NOW_TRACE, HandMade
 
@@ -15,6 +16,7 @@ from playhead_replay.isolation import no_network
 from playhead_replay.launch import STAND_IN, child_environment, interpreter_for
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ReplayFailed, ScriptChanged, TapeGap, TapeMissing, UsageError
+from playhead_semconv.facts import Content
 
 STAND_IN_FOR_PYTHON = f"""#!{sys.executable}
 import json, os, shutil, socket, sys
@@ -115,6 +117,47 @@ def test_the_programs_environment_is_that_of_the_record(stage: Stage):
     assert not {"PLAYHEAD_ENDPOINT", "OTEL_TRACES_EXPORTER", "TRACEPARENT", "ANTHROPIC_API_KEY"} & set(
         environ
     )
+
+
+def test_variables_of_the_run_are_restored_and_what_started_the_recording_is_not():
+    recorded = {
+        "OPENAI_API_KEY": "",
+        "PYTHONPATH": os.pathsep.join(
+            (
+                "/lib/playhead_instrumentation/bootstrap/site",
+                "/lib/opentelemetry/instrumentation/auto_instrumentation",
+                "/agent/lib",
+            )
+        ),
+    }
+    command = Command("agent.py", (), "", "", hash_seed="random", environment=recorded)
+    now = {"PATH": "/bin", "OPENAI_BASE_URL": "http://other", "PYTHONPATH": "/mine", "TZ": "UTC"}
+    assert child_environment(command, now) == {
+        "PATH": "/bin",
+        "OPENAI_API_KEY": STAND_IN,
+        "PYTHONPATH": "/agent/lib",
+        "PYTHONHASHSEED": "0",
+    }
+
+
+def test_a_run_without_content_is_refused(stage: Stage):
+    made = stage.made(HandMade())
+    made.facts = [
+        msgspec.structs.replace(fact, body=Content(b"", fact.body.size))
+        if fact.body is not None and not fact.body.digest
+        else fact
+        for fact in made.facts
+    ]
+    with pytest.raises(TapeMissing, match="it was recorded without content") as raised:
+        stage.replay(run=stage.run(made))
+    assert raised.value.cause == "main#0 has no bytes"
+
+
+def test_a_program_that_was_no_file_is_refused(stage: Stage):
+    made = HandMade()
+    made.start("-c", str(stage.folder), **{a.PLAYHEAD_RUN_INTERPRETER: str(stage.python)})
+    with pytest.raises(ScriptChanged, match="the program was not a file"):
+        stage.replay(run=stage.run(made.exit(0)))
 
 
 def test_keys_have_stand_ins_where_the_tape_does_not_tell():
