@@ -8,10 +8,10 @@ import sys
 import threading
 from dataclasses import replace
 
-import pytest
 from support.spools import chunk, eventually, files, outlet_for, state, tape_of
 
-from playhead_exporter.spool import LiveSegments, Places
+from playhead_exporter.push import pending
+from playhead_exporter.spool import Places
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.frames import Scan
@@ -176,22 +176,39 @@ def test_a_spool_that_the_system_refuses_to_grow(settings):
     assert "facts are being lost" in done.stderr
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 512 KiB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "none", str(folder)], check=True)
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+FULL = """
+import json, os, resource, sys, time
+from playhead_exporter import open_outlet
+from playhead_semconv.facts import Content, Fact
+def until(condition):
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+outlet = open_outlet({})
+def say(count):
+    for n in range(count):
+        outlet.sink.append(Fact(n, 1, "playhead.state", body=Content.chunk(bytes(5000))))
+say(40)
+home = outlet.sink.places.home(outlet.sink.instance)
+segment = home / "00000001.tape"
+until(lambda: segment.exists() and segment.stat().st_size > 200_000)
+until(lambda: len(list(outlet.sink.current.path.parent.iterdir())) == 3)
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
+say(300)
+until(lambda: outlet.disk_problem)
+problem, size = outlet.disk_problem, segment.stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+until(lambda: not outlet.disk_problem)
+print(json.dumps([problem, size, outlet.sink.lost_facts, outlet.sink.count]))
+"""
 
 
-def test_a_disk_that_is_really_full(settings, small_disk, endpoint):
-    settings = replace(settings, spool_dir=str(small_disk / "spool"))
-    with outlet_for(settings) as outlet:
-        fill(outlet, 200)
-        places = Places.of(settings)
-        eventually(lambda: os.statvfs(small_disk).f_bavail == 0)
-        assert [fact.seq for fact in tape_of(outlet, settings)] == list(range(200))
-        assert LiveSegments(outlet.sink, places).numbers() == [1, 2]
-        assert outlet.sink.lost_facts == 0
+def test_a_file_system_that_really_refuses(settings):
+    """The heads are there, the segment may not grow: the limit stands in for a full disk."""
+    done = run(FULL, settings)
+    assert json.loads(done.stdout) == [os.strerror(errno.EFBIG), 300_000, 0, 340]
+    assert "cannot be written: File too large" in done.stderr
+    assert "is written again" in done.stderr
+    (left,) = pending(settings)
+    assert left.facts == 340

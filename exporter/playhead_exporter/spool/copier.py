@@ -10,7 +10,7 @@ from threading import Condition, Event, Thread
 from playhead_exporter.notices import Notices
 from playhead_exporter.spool.budget import Budget
 from playhead_exporter.spool.head import Head
-from playhead_exporter.spool.places import FILE_MODE, Places, segment_name
+from playhead_exporter.spool.places import FILE_MODE, Places, remove_file, segment_name
 from playhead_exporter.spool.spool import Spool
 
 PIECE_BYTES = 256 * 1024
@@ -197,7 +197,7 @@ class Copier:
             self._copied.notify_all()
         if head.released or head.copied == 0:
             path = self._places.home(self._instance) / segment_name(head.number, "tape")
-            path.unlink(missing_ok=True)
+            remove_file(path)
             self._spool.segments.discard(head.number)
 
     def _refused(self, problem: str, text: str) -> None:

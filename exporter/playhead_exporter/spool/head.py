@@ -7,7 +7,7 @@ import os
 import zlib
 from pathlib import Path
 
-from playhead_exporter.spool.places import FILE_MODE, segment_name
+from playhead_exporter.spool.places import FILE_MODE, remove_file, segment_name
 from playhead_semconv.frames import HEAD, MAGIC
 
 PAGE_BYTES = mmap.PAGESIZE
@@ -76,4 +76,4 @@ class Head:
 
     def remove(self) -> None:
         """Delete the file. The mapping lives as long as somebody reads it."""
-        self.path.unlink(missing_ok=True)
+        remove_file(self.path)

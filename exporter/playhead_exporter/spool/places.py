@@ -94,10 +94,16 @@ def make_folder(folder: Path) -> None:
         each.mkdir(mode=FOLDER_MODE, exist_ok=True)
 
 
+def remove_file(path: Path) -> None:
+    """Delete ``path``. What cannot be deleted is delivered once more by the next one, harmlessly."""
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
 def remove_folder(folder: Path) -> None:
     """Delete an instance folder that holds no segments any more; one that does stays."""
     for name in (CURSOR, f"{CURSOR}.draft", OWNER):
-        (folder / name).unlink(missing_ok=True)
+        remove_file(folder / name)
     with contextlib.suppress(OSError):
         folder.rmdir()
 
@@ -111,7 +117,7 @@ def segment_numbers(folder: Path, suffix: str) -> list[int]:
     """Numbers of the segments in ``folder``, ascending; empty if there is no such folder."""
     try:
         names = os.listdir(folder)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     matches = (_SEGMENT.match(name) for name in names if name.endswith("." + suffix))
     return sorted(int(match[1]) for match in matches if match is not None)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 from playhead_exporter.spool.cursor import Position, load_cursor, store_cursor
-from playhead_exporter.spool.places import Places, segment_name, segment_numbers
+from playhead_exporter.spool.places import Places, remove_file, segment_name, segment_numbers
 from playhead_exporter.spool.spool import Spool
 from playhead_semconv.frames import Header, Record, Scan
 
@@ -131,7 +129,7 @@ class LiveSegments:
             if head is not None:
                 head.released = True
                 head.remove()
-            _unlink(home / segment_name(number, "tape"))
+            remove_file(home / segment_name(number, "tape"))
             self._spool.segments.discard(number)
         if home.is_dir():
             store_cursor(home, position)
@@ -166,7 +164,7 @@ class LeftSegments:
         for folder in self._heads:
             try:
                 return (folder / segment_name(number, "head")).read_bytes()
-            except FileNotFoundError:
+            except (FileNotFoundError, NotADirectoryError):
                 continue
         return (self._home / segment_name(number, "tape")).read_bytes()
 
@@ -179,15 +177,8 @@ class LeftSegments:
         for number in self.numbers():
             if number >= position.segment:
                 break
-            _unlink(self._home / segment_name(number, "tape"))
+            remove_file(self._home / segment_name(number, "tape"))
             for folder in self._heads:
-                _unlink(folder / segment_name(number, "head"))
+                remove_file(folder / segment_name(number, "head"))
         if self._home.is_dir():
             store_cursor(self._home, position)
-
-
-def _unlink(path: Path) -> None:
-    try:
-        os.unlink(path)
-    except FileNotFoundError:
-        return

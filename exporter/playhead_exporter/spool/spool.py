@@ -17,7 +17,7 @@ import msgspec
 
 from playhead_exporter.spool.head import Head
 from playhead_exporter.spool.owner import OwnerLock
-from playhead_exporter.spool.places import Places, make_folder, remove_folder, segment_name
+from playhead_exporter.spool.places import Places, make_folder, remove_file, remove_folder, segment_name
 from playhead_exporter.spool.plain import UNENCODABLE, plain
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -400,7 +400,7 @@ class Spool:
             self.heads.pop(number).remove()
         home = self.places.home(self.instance)
         for number in list(self.segments):
-            (home / segment_name(number, "tape")).unlink(missing_ok=True)
+            remove_file(home / segment_name(number, "tape"))
             self.segments.discard(number)
         for key in list(self._locks):
             remove_folder(Path(key))
