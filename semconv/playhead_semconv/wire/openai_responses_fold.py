@@ -15,25 +15,17 @@ _LAST = frozenset({"response.completed", "response.incomplete", "response.failed
 _STATES = frozenset({"response.created", "response.in_progress", "response.queued"})
 
 _FIELDS = {
-    "output_text": ("content", "text"),
-    "refusal": ("content", "refusal"),
-    "reasoning_text": ("content", "text"),
-    "reasoning_summary_text": ("summary", "text"),
-    "function_call_arguments": ("", "arguments"),
-    "mcp_call_arguments": ("", "arguments"),
-    "custom_tool_call_input": ("", "input"),
-    "code_interpreter_call_code": ("", "code"),
+    "output_text": ("message", "content", "text"),
+    "refusal": ("message", "content", "refusal"),
+    "reasoning_text": ("reasoning", "content", "text"),
+    "reasoning_summary_text": ("reasoning", "summary", "text"),
+    "function_call_arguments": ("function_call", "", "arguments"),
+    "mcp_call_arguments": ("mcp_call", "", "arguments"),
+    "custom_tool_call_input": ("custom_tool_call", "", "input"),
+    "code_interpreter_call_code": ("code_interpreter_call", "", "code"),
 }
-"""Subject of a ``response.*.delta`` or ``.done`` event → array of parts in the item (or none), field."""
-
-_TYPES = {
-    "reasoning_summary_text": "summary_text",
-    "function_call_arguments": "function_call",
-    "mcp_call_arguments": "mcp_call",
-    "custom_tool_call_input": "custom_tool_call",
-    "code_interpreter_call_code": "code_interpreter_call",
-}
-"""Subject → type of the item or part, where the event that began it did not come."""
+"""Subject of a ``response.*.delta`` or ``.done`` event → type of the item, its array of parts (or none),
+field of the part or item."""
 
 _PARTS = {"content_part": "content", "reasoning_summary_part": "summary"}
 """Subject of a ``response.*.added`` or ``.done`` event → array of parts in the item."""
@@ -81,15 +73,16 @@ def _add(item: Object, subject: str, action: str, value: Object) -> None:
     if subject in _PARTS:
         _parts(item, _PARTS[subject])[_part_index(value)] = dict(mapping(value.get("part")))
         return
-    array, field = _FIELDS.get(subject, ("", subject))
+    kind, array, field = _FIELDS.get(subject, (subject, "", subject))
     if subject == "output_text.annotation":
-        part = _part(item, "content", value)
+        part = _part(item, "content", value, "output_text")
         part["annotations"] = [*sequence(part.get("annotations")), value.get("annotation")]
     elif action == "partial_image":
         item["partial_image_b64"] = value.get("partial_image_b64")
     elif action == "delta" or (action == "done" and field in value):
-        target = _part(item, array, value) if array else item
-        target.setdefault("type", _TYPES.get(subject, subject))
+        if "type" not in item:  # the event that began it did not come
+            item |= {"type": kind} | ({"role": "assistant"} if kind == "message" else {})
+        target = _part(item, array, value, subject) if array else item
         if action == "done":
             target[field] = value[field]
         else:
@@ -103,8 +96,10 @@ def _parts(item: Object, array: str) -> Indexed:
     return have
 
 
-def _part(item: Object, array: str, value: Object) -> Object:
-    return _parts(item, array).setdefault(_part_index(value), {})
+def _part(item: Object, array: str, value: Object, kind: str) -> Object:
+    part: Object = _parts(item, array).setdefault(_part_index(value), {})
+    part.setdefault("type", kind)
+    return part
 
 
 def _part_index(value: Object) -> int:
