@@ -106,11 +106,13 @@ def run(words: list[str]) -> int:
     except BrokenPipeError:
         raise
     except Exception as problem:
-        # Options that stand behind the mistake were not parsed any more; they still count here.
+        # Options that stand behind the mistake were not parsed any more; they still count here, unless
+        # they are an agent's.
+        unread = [] if "record" in words else words
         show_failure(
             problem,
-            as_json=session.as_json or "--json" in words,
-            verbose=session.verbose or "-v" in words,
+            as_json=session.as_json or "--json" in unread,
+            verbose=session.verbose or "-v" in unread,
         )
         return exit_status(problem)
 

@@ -175,7 +175,7 @@ def reach(endpoint: str) -> str:
 
 def check_spool(session: Session) -> Iterator[Finding]:
     """What was not delivered."""
-    from playhead_exporter import pending
+    from playhead_exporter.push import pending
 
     left = [one for one in pending(session.settings) if not one.alive]
     if not left:

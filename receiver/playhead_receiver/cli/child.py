@@ -48,7 +48,7 @@ def run_child(words: Sequence[str], environ: Mapping[str, str]) -> tuple[int, in
     terminal stays a terminal; a signal that somebody sends to this process goes on to the child.
     OSError when it cannot be started.
     """
-    pid = os.posix_spawn(words[0], words, environ, setsigmask=[], setsigdef=[signal.SIGPIPE])
+    pid = os.posix_spawn(words[0], list(words), environ, setsigmask=[], setsigdef=[signal.SIGPIPE])
     while True:
         number, sent = _next_signal()
         done, status = os.waitpid(pid, os.WNOHANG)

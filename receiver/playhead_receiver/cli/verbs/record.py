@@ -17,6 +17,7 @@ from playhead_receiver.cli.agent import (
     recorded_environment,
 )
 from playhead_receiver.cli.child import die_as, run_child, signals_held
+from playhead_receiver.cli.failures import show_failure
 from playhead_receiver.cli.options import AgentVerb, flag_setting, verb
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import PlayheadError
@@ -71,16 +72,16 @@ def _recorded(session: Session, agent: Agent, python: str, house: Housing | None
         raise PlayheadError(f"{python} cannot be started", cause=str(problem)) from problem
     try:
         _conclude(session, pid, status, since_ns, house)
-    except PlayheadError as problem:
-        # The agent has run, and its status is the result; what is not delivered is in the spool.
-        session.say(f"{problem.what}; nothing is lost, it is in the spool")
-        session.suggest("playhead spool push")
+    except Exception as problem:
+        # The agent has run, and its status is the result, whatever we make of it afterwards.
+        show_failure(problem, as_json=session.as_json, verbose=session.verbose)
+        session.say("what is not delivered is in the spool: playhead spool push")
     return status
 
 
 def _conclude(session: Session, pid: int, status: int, since_ns: int, house: Housing | None) -> None:
     """Deliver what the agent left behind and say what was recorded."""
-    from playhead_exporter import push
+    from playhead_exporter.push import push
 
     settings = session.settings
     if house is not None:

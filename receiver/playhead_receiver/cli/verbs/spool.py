@@ -13,7 +13,7 @@ from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.views.words import count, size
 
 if TYPE_CHECKING:
-    from playhead_exporter import Pending
+    from playhead_exporter.spool import Pending
 
 SCHEMA_VERSION = 1
 
@@ -26,7 +26,7 @@ def command() -> None:
 @verb("ls", short_help="what is undelivered")
 def ls(session: Session) -> None:
     """List what is undelivered, process by process."""
-    from playhead_exporter import pending
+    from playhead_exporter.push import pending
 
     found = pending(session.settings)
     if session.as_json:
@@ -47,7 +47,7 @@ def push(session: Session) -> int:
     To the endpoint of the settings; where none is set, to the receiver of the data folder, which is
     embedded where it does not run. Exit status 1 when something could not be delivered.
     """
-    from playhead_exporter import push as deliver
+    from playhead_exporter.push import push as deliver
     from playhead_receiver.cli.housing import housing
 
     settings = session.settings

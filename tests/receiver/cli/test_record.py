@@ -1,0 +1,296 @@
+"""What `playhead record` is to the program that it runs: nothing."""
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.cli import CommandLine
+
+from playhead_receiver.cli.agent import Agent, agent_python, parse_agent
+from playhead_receiver.cli.housing import housing
+from playhead_receiver.lock import WriterLock, running
+from playhead_receiver.server import Receiver
+from playhead_semconv.errors import UsageError
+
+PATIENCE_S = 30.0
+
+LOOKS = """
+import json, sys, os, urllib.request
+taken = urllib.request.urlopen(os.environ["PLAYHEAD_ENDPOINT"] + "/v1/playhead").status
+print(json.dumps({
+    "words": sys.argv[1:], "environ": dict(os.environ), "taken": taken, "cwd": os.getcwd(),
+    "stdin": sys.stdin.read(), "terminal": [os.isatty(n) for n in (0, 1, 2)],
+}))
+print("to stderr", file=sys.stderr)
+sys.exit(7)
+"""
+
+LISTENS = """
+import signal, sys
+heard = []
+def hear(number, frame):
+    print("heard", signal.Signals(number).name, flush=True)
+    if number == signal.SIGTERM:
+        sys.exit(5)
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
+    signal.signal(number, hear)
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+DIES = "import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n"
+
+
+def interpreter(folder: Path, text: str) -> Path:
+    path = folder / "python"
+    path.write_text(f"#!{sys.executable}\n{text}")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("OTEL_", "PLAYHEAD_", "PYTHONHASHSEED"))
+    }
+    return {
+        **kept,
+        "PLAYHEAD_DATA_DIR": str(tmp_path / "data"),
+        "PLAYHEAD_SPOOL_DIR": str(tmp_path / "spool"),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def record(tmp_path: Path, text: str, *words: str) -> list[str]:
+    script = tmp_path / "agent.py"
+    script.write_text("")
+    python = interpreter(tmp_path, text)
+    command = [sys.executable, "-m", "playhead_receiver", "record", "--python", str(python)]
+    return [*command, str(script), *words]
+
+
+def looked(tmp_path: Path, environ: dict[str, str], *words: str) -> tuple[Any, Any]:
+    done = subprocess.run(
+        record(tmp_path, LOOKS, *words),
+        env=environ,
+        input="asked on stdin",
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+    )
+    return done, json.loads(done.stdout)
+
+
+def test_streams_arguments_folder_and_exit_status_are_the_programs(
+    tmp_path: Path, environ: dict[str, str]
+):
+    done, seen = looked(tmp_path, environ, "--json", "-v", "--", "x")
+    assert done.returncode == 7
+    assert seen["words"] == [
+        "-m",
+        "playhead_instrumentation",
+        "record",
+        "--",
+        str(tmp_path / "agent.py"),
+        "--json",
+        "-v",
+        "--",
+        "x",
+    ]
+    assert seen["stdin"] == "asked on stdin"
+    assert seen["cwd"] == str(tmp_path)
+    assert done.stderr.splitlines() == [
+        "playhead: recording agent.py (strict)",
+        "to stderr",
+        "playhead: nothing was recorded: the program asked nothing of a model, a tool or the network",
+    ]
+
+
+def test_the_program_is_told_where_to_send_and_a_hash_seed(tmp_path: Path, environ: dict[str, str]):
+    _, seen = looked(tmp_path, environ)
+    told = seen["environ"]
+    assert seen["taken"] == 200
+    assert told["PLAYHEAD_ENDPOINT"].startswith("http://127.0.0.1:")
+    assert (told["PYTHONHASHSEED"], told["PLAYHEAD_LEVEL"]) == ("0", "strict")
+    assert running(environ["PLAYHEAD_DATA_DIR"]) is None
+
+
+def test_what_the_user_has_set_stays(tmp_path: Path, environ: dict[str, str]):
+    (tmp_path / "pyproject.toml").write_text('[tool.playhead]\nheartbeat-ms = 250\nlevel = "causal"\n')
+    _, seen = looked(tmp_path, {**environ, "PYTHONHASHSEED": "17"})
+    assert seen["environ"]["PYTHONHASHSEED"] == "17"
+    assert seen["environ"]["PLAYHEAD_LEVEL"] == "causal"
+    assert seen["environ"]["PLAYHEAD_HEARTBEAT_MS"] == "250"
+
+
+def test_a_running_receiver_is_used(tmp_path: Path, environ: dict[str, str]):
+    with Receiver(environ["PLAYHEAD_DATA_DIR"], http_port=0, grpc_port=None) as receiver:
+        _, seen = looked(tmp_path, environ)
+        assert seen["environ"]["PLAYHEAD_ENDPOINT"] == receiver.http_endpoint
+
+
+def test_an_endpoint_that_the_user_names_is_used_and_none_is_embedded(
+    tmp_path: Path, environ: dict[str, str]
+):
+    with Receiver(tmp_path / "other", http_port=0, grpc_port=None) as receiver:
+        done, seen = looked(tmp_path, {**environ, "PLAYHEAD_ENDPOINT": receiver.http_endpoint})
+        assert seen["environ"]["PLAYHEAD_ENDPOINT"] == receiver.http_endpoint
+        assert f"playhead: recorded to {receiver.http_endpoint}" in done.stderr
+    assert not Path(environ["PLAYHEAD_DATA_DIR"]).exists()
+
+
+def test_a_terminal_stays_a_terminal(tmp_path: Path, environ: dict[str, str]):
+    text = "import os\nprint('terminals', [os.isatty(n) for n in (0, 1, 2)])\n"
+    terminal = Terminal(record(tmp_path, text), environ)
+    assert terminal.until("terminals [True, True, True]")
+    assert terminal.status() == 0
+
+
+def test_control_c_reaches_the_program_once_and_a_signal_is_passed_on(
+    tmp_path: Path, environ: dict[str, str]
+):
+    terminal = Terminal(record(tmp_path, LISTENS), environ)
+    assert terminal.until("ready")
+    terminal.type(b"\x03")
+    assert terminal.until("heard SIGINT")
+    os.kill(terminal.pid, signal.SIGUSR1)
+    assert terminal.until("heard SIGUSR1")
+    os.kill(terminal.pid, signal.SIGINT)
+    assert terminal.until("heard SIGINT", 2)
+    os.kill(terminal.pid, signal.SIGTERM)
+    assert terminal.status() == 5
+    heard = re.findall(r"heard (\w+)", terminal.said)
+    assert heard == ["SIGINT", "SIGUSR1", "SIGINT", "SIGTERM"]
+
+
+def test_a_program_that_a_signal_kills_is_reported_by_the_same_signal(
+    tmp_path: Path, environ: dict[str, str]
+):
+    done = subprocess.run(record(tmp_path, DIES), env=environ, capture_output=True, text=True)
+    assert done.returncode == -signal.SIGKILL
+
+
+class Terminal:
+    """A program on a terminal of its own."""
+
+    def __init__(self, words: list[str], environ: dict[str, str]) -> None:
+        self.pid, self._master = pty.fork()
+        if self.pid == 0:
+            os.execve(words[0], words, environ)
+        self._raw = ""
+
+    @property
+    def said(self) -> str:
+        return self._raw.replace("\r\n", "\n")
+
+    def type(self, data: bytes) -> None:
+        os.write(self._master, data)
+
+    def until(self, text: str, times: int = 1) -> bool:
+        deadline = time.monotonic() + PATIENCE_S
+        while self.said.count(text) < times and time.monotonic() < deadline and self._read():
+            pass
+        return self.said.count(text) >= times
+
+    def status(self) -> int:
+        while self._read():
+            pass
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+    def _read(self) -> bool:
+        readable, _, _ = select.select([self._master], [], [], PATIENCE_S)
+        try:
+            data = os.read(self._master, 4096) if readable else b""
+        except OSError:  # Linux: the other end is closed
+            return False
+        self._raw += data.decode()
+        return bool(data)
+
+
+@pytest.mark.parametrize(
+    ("words", "agent"),
+    [
+        (("agent.py", "-x"), Agent(("agent.py", "-x"))),
+        (("-m", "json.tool", "f"), Agent(("-m", "json.tool", "f"))),
+        (("--", "-m", "json.tool"), Agent(("-m", "json.tool"))),
+        (("--", "agent.py"), Agent(("agent.py",))),
+        (("--", "env", "A=1"), Agent(("env", "A=1"), is_command=True)),
+    ],
+)
+def test_the_program_is_a_script_a_module_or_a_command(
+    words: tuple[str, ...], agent: Agent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "agent.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    assert parse_agent(words) == agent
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "hint"),
+    [
+        ((), "there is no program to record", "playhead record SCRIPT [ARGS]"),
+        (("-m",), "there is no program to record", "playhead record SCRIPT [ARGS]"),
+        (("nothing.py",), "no script nothing.py", "playhead record SCRIPT [ARGS]"),
+        (("env",), "no script env here", "playhead record -- env"),
+    ],
+)
+def test_what_is_no_program_is_said(playhead: CommandLine, words: tuple[str, ...], said: str, hint: str):
+    with pytest.raises(UsageError) as raised:
+        parse_agent(words)
+    assert (raised.value.what, raised.value.hint) == (said, hint)
+
+
+def test_a_command_runs_under_the_instrumentation_of_its_environment():
+    assert Agent(("env", "A=1"), is_command=True).command_line("/v/bin/python") == [
+        "/v/bin/python",
+        "-m",
+        "opentelemetry.instrumentation.auto_instrumentation",
+        "env",
+        "A=1",
+    ]
+
+
+def test_the_interpreter_is_that_of_the_active_environment(tmp_path: Path):
+    (tmp_path / "bin").mkdir()
+    python = interpreter(tmp_path / "bin", "")
+    assert agent_python("", {"VIRTUAL_ENV": str(tmp_path)}) == str(python)
+    assert agent_python("", {"VIRTUAL_ENV": str(tmp_path / "gone")}) == sys.executable
+    assert agent_python(str(python), {}) == str(python)
+
+
+def test_when_the_receiver_that_was_found_goes_away_another_is_embedded(tmp_path: Path):
+    other = Receiver(tmp_path, http_port=0, grpc_port=None)
+    other.start()
+    with housing(tmp_path) as house:
+        assert house.endpoint() == other.http_endpoint
+        assert not house.embedded
+        other.stop()
+        endpoint = house.endpoint()
+        assert house.embedded
+        assert running(tmp_path).http == endpoint  # type: ignore[union-attr]
+    assert running(tmp_path) is None
+
+
+def test_a_receiver_that_has_the_lock_and_does_not_listen_yet_is_waited_for(tmp_path: Path):
+    import threading
+
+    lock = WriterLock.take(tmp_path)
+    timer = threading.Timer(0.2, lambda: lock.announce("http://127.0.0.1:9", ""))
+    timer.start()
+    with housing(tmp_path) as house:
+        assert house.endpoint() == "http://127.0.0.1:9"
+    timer.join()
+    lock.release()
