@@ -3,11 +3,12 @@
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 from conformance.store_suite import StoreSuite
-from support.batches import facts_of, span_of
+from support.batches import span_of
 
 from playhead_receiver.store import Batch, Query, open_store
 from playhead_semconv.errors import StoreBusy, StoreUnavailable
@@ -58,12 +59,11 @@ def test_large_bodies_lie_beside_the_database_once(tmp_path: Path):
 
 
 def test_a_commit_is_synced(tmp_path: Path):
-    store = open_store(tmp_path)
-    store.commit(Batch(facts=facts_of(b"i" * 16, [0])))
-    store.close()
-    connection = apsw.Connection(str(tmp_path / "store.sqlite"), flags=apsw.SQLITE_OPEN_READONLY)
+    store: Any = open_store(tmp_path)
+    connection = store._writer._db
     assert connection.pragma("journal_mode") == "wal"
-    connection.close()
+    assert connection.pragma("synchronous") == 2  # FULL
+    store.close()
 
 
 def test_a_second_writer_is_refused_by_name(tmp_path: Path):

@@ -1,0 +1,150 @@
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+from support.batches import facts_of, span_of
+
+from playhead_receiver.lock import Listening, running
+from playhead_receiver.server import Receiver
+from playhead_receiver.store import Batch, open_store
+from playhead_semconv.errors import ConfigurationError, StoreBusy, UsageError
+
+STAND = """
+import sys
+from playhead_receiver.server import Receiver
+receiver = Receiver(sys.argv[1], http_port=0, grpc_port=0)
+receiver.run_forever(lambda ready: print(ready.http_endpoint, ready.grpc_endpoint, flush=True))
+print("stopped", flush=True)
+"""
+
+
+def test_an_embedded_receiver_takes_free_ports_and_says_where_it_listens(tmp_path: Path):
+    with Receiver(tmp_path, http_port=0, grpc_port=0) as receiver:
+        assert running(tmp_path) == Listening(
+            os.getpid(), receiver.http_endpoint, receiver.grpc_endpoint
+        )
+        assert httpx.get(f"{receiver.http_endpoint}/health").json() == {"status": "ok"}
+        assert receiver.http_endpoint.startswith("http://127.0.0.1:")
+        assert receiver.grpc_endpoint.startswith("127.0.0.1:")
+        endpoint = receiver.http_endpoint
+    assert running(tmp_path) is None
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{endpoint}/health")
+    with pytest.raises(UsageError, match="not running"):
+        _ = receiver.store
+
+
+def test_two_on_two_directories_live_side_by_side(tmp_path: Path):
+    with (
+        Receiver(tmp_path / "a", http_port=0, grpc_port=0) as one,
+        Receiver(tmp_path / "b", http_port=0, grpc_port=0) as two,
+    ):
+        ports = {one.http_endpoint, one.grpc_endpoint, two.http_endpoint, two.grpc_endpoint}
+        assert len(ports) == 4
+
+
+def test_without_grpc_there_is_no_grpc(tmp_path: Path):
+    with Receiver(tmp_path, http_port=0, grpc_port=None) as receiver:
+        assert receiver.grpc_endpoint == ""
+        assert running(tmp_path) == Listening(os.getpid(), receiver.http_endpoint)
+
+
+def test_a_second_on_one_directory_is_told_where_the_first_listens(tmp_path: Path):
+    with Receiver(tmp_path, http_port=0, grpc_port=None) as receiver:
+        with pytest.raises(StoreBusy) as caught:
+            Receiver(tmp_path, http_port=0, grpc_port=None).start()
+        assert receiver.http_endpoint in caught.value.what
+        assert httpx.get(f"{receiver.http_endpoint}/health").status_code == 200
+
+
+@pytest.mark.parametrize(("which", "option"), [("http", "--http-port"), ("grpc", "--grpc-port")])
+def test_a_port_in_use_is_said_and_nothing_stays_behind(tmp_path: Path, which: str, option: str):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        ports = {"http_port": 0, "grpc_port": 0, f"{which}_port": port}
+        receiver = Receiver(tmp_path, **ports)
+        with pytest.raises(UsageError) as caught:
+            receiver.start()
+        assert caught.value.what == (
+            f"port {port} on 127.0.0.1 cannot be listened on; another program has it"
+        )
+        assert caught.value.hint == f"take another, or any free one: {option} 0"
+        assert receiver.http_endpoint == ""
+    assert running(tmp_path) is None
+    open_store(tmp_path).close()
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_elsewhere_than_loopback_only_with_a_token(tmp_path: Path, host: str):
+    with pytest.raises(ConfigurationError, match="can be reached from elsewhere, and there is no token"):
+        Receiver(tmp_path, host=host, http_port=0, grpc_port=None).start()
+    assert not (tmp_path / "receiver.lock").exists()
+
+
+def test_everywhere_with_a_token(tmp_path: Path):
+    with Receiver(tmp_path, host="0.0.0.0", http_port=0, grpc_port=0, token="s3cret") as receiver:
+        port = receiver.http_endpoint.rpartition(":")[2]
+        assert httpx.get(f"http://127.0.0.1:{port}/health").status_code == 200
+        assert httpx.post(f"http://127.0.0.1:{port}/v1/traces").status_code == 401
+
+
+def test_stopping_twice_and_starting_again(tmp_path: Path):
+    receiver = Receiver(tmp_path, http_port=0, grpc_port=0)
+    for _ in range(2):
+        receiver.start()
+        receiver.store.commit(Batch(facts=facts_of(b"i" * 16, [0])))
+        receiver.stop()
+        receiver.stop()
+    with Receiver(tmp_path, http_port=0, grpc_port=0) as again:
+        assert again.store.position() == 1
+
+
+def test_no_thread_stays_when_it_stops(tmp_path: Path):
+    before = set(threading.enumerate())
+    with Receiver(tmp_path, http_port=0, grpc_port=None, forward=["http://127.0.0.1:9"]) as receiver:
+        assert httpx.get(f"{receiver.http_endpoint}/health").status_code == 200
+    left = {thread.name for thread in set(threading.enumerate()) - before}
+    assert not {name for name in left if name.startswith("playhead")}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_standing_receiver_finishes_in_order_when_asked_to(tmp_path: Path, number: int):
+    process = subprocess.Popen(
+        [sys.executable, "-c", STAND, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    http_endpoint, grpc_endpoint = process.stdout.readline().split()
+    assert running(tmp_path) == Listening(process.pid, http_endpoint, grpc_endpoint)
+    otlp = span_of(b"i" * 16, 1).otlp
+    body = b"\x0a" + bytes([len(otlp) & 0x7F | 0x80, len(otlp) >> 7]) + otlp
+    headers = {"content-type": "application/x-protobuf"}
+    assert httpx.post(f"{http_endpoint}/v1/traces", content=body, headers=headers).status_code == 200
+    process.send_signal(number)
+    assert process.stdout.readline() == "stopped\n"
+    assert process.wait(timeout=30) == 0
+    process.stdout.close()
+    assert running(tmp_path) is None
+    store = open_store(tmp_path, read_only=True)
+    assert len(list(store.spans(b"i" * 16))) == 1
+    store.close()
+
+
+def test_what_it_writes_only_the_owner_may_read(tmp_path: Path):
+    old = os.umask(0)
+    try:
+        with Receiver(
+            tmp_path / "data", http_port=0, grpc_port=0, forward=["http://127.0.0.1:9"]
+        ) as receiver:
+            receiver.store.commit(Batch([span_of(b"i" * 16, 1)]))
+    finally:
+        os.umask(old)
+    for path in (tmp_path / "data", *(tmp_path / "data").rglob("*")):
+        expected = 0o700 if path.is_dir() else 0o600
+        assert stat.S_IMODE(path.stat().st_mode) == expected, path
