@@ -16,7 +16,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import Context, ContextVar
+from contextvars import Context, ContextVar, Token
 from types import CodeType, ModuleType
 from typing import Any, Final, cast
 
@@ -40,8 +40,8 @@ class Lane:
     def __init__(self, name: str, parent: Lane | None = None) -> None:
         self.name: Final = name
         self.parent: Final = parent
-        self.hash: Final = int.from_bytes(digest_of(name.encode())[:8])
-        """64 bits: the lane on tape."""
+        self.hash: Final = int.from_bytes(digest_of(name.encode())[:8]) >> 1
+        """The lane on tape: 63 bits, so that it fits every database's integer."""
         self.declared_on = b""
         """The process instance on whose tape its name stands."""
         self._ordinals: dict[str, int] = {}
@@ -91,6 +91,13 @@ def current() -> Lane:
     return lane
 
 
+def _reset(token: Token[Lane]) -> None:
+    try:
+        _lane.reset(token)
+    except ValueError:
+        return  # a coroutine that was thrown away is closed in another context than it ran in
+
+
 class Shadow:
     """Context manager: what is started inside counts in no lane of the program. Not reentrant."""
 
@@ -100,7 +107,7 @@ class Shadow:
         self._token = _lane.set(SHADOW)
 
     def __exit__(self, *_: object) -> None:
-        _lane.reset(self._token)
+        _reset(self._token)
 
 
 class In:
@@ -115,7 +122,7 @@ class In:
         self._token = _lane.set(self._lane)
 
     def __exit__(self, *_: object) -> None:
-        _lane.reset(self._token)
+        _reset(self._token)
 
 
 class _Carried:

@@ -5,6 +5,7 @@
     session.start(settings, outlet=outlet, run=run_root_ids)  # hooks lanes, writes process.start
     boundaries.watch(PATCHES)                                 # patches HTTP, stdout, …
     …
+    session.current().abandon()                               # before span processors shut down
     session.stop(exit_code=0)                                 # writes process.exit
 
 With ``tape`` given, the recorded exchanges of that tape answer, and ``sink`` takes the tape of the
@@ -13,41 +14,89 @@ replay; everything else is the same.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import functools
+import os
+from collections.abc import Callable
+from typing import Any, Final, Protocol
+
+from opentelemetry import trace
+from opentelemetry.trace import Tracer
 
 from playhead_instrumentation import lanes
 from playhead_instrumentation.drivers import open_driver
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.process_facts import Process, RunIds
 from playhead_instrumentation.redaction import Redactor
+from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord
 from playhead_semconv.seams import Outlet, Sink, Tape
 from playhead_semconv.settings import Settings
 
-Mode = Literal["record", "replay"]
+
+class Job(Protocol):
+    """Something to be finished, once, off the caller's path."""
+
+    def finish(self) -> None:
+        """Do it."""
+        ...
+
+
+class Open(Protocol):
+    """An exchange that goes on."""
+
+    def abandoned(self) -> None:
+        """The program reads no further."""
+        ...
 
 
 class Session:
-    """What records in this process. Immutable but for its end."""
+    """What records in this process."""
 
     def __init__(
         self,
         settings: Settings,
-        mode: Mode,
         sink: Sink,
         redactor: Redactor,
         driver: Driver,
         process: Process,
         outlet: Outlet | None,
+        tracer: Callable[[], Tracer],
+        submit: Callable[[Job], None],
     ) -> None:
-        self.settings = settings
-        self.mode: Mode = mode
-        self.sink = sink
-        self.redactor = redactor
-        self.driver = driver
-        self.process = process
+        self.settings: Final = settings
+        self.sink: Final = sink
+        self.redactor: Final = redactor
+        self.driver: Final = driver
+        self.process: Final = process
         """Facts of the process: start, heartbeat, exit; `Process.attributes` is for the run root too."""
-        self.outlet = outlet
+        self.outlet: Final = outlet
+        self.tracer: Final = tracer
+        """Of the attempts' spans."""
+        self.submit: Final = submit
+        """Hands over what is to be done off the caller's path. Safe in a finalizer."""
+        self._open: set[Open] = set()
+
+    @property
+    def mode(self) -> str:
+        """``record`` or ``replay``."""
+        return str(self.process.attributes[a.PLAYHEAD_RUN_MODE])
+
+    def opened(self, exchange: Open) -> None:
+        """An exchange begins."""
+        self._open.add(exchange)
+
+    def closed(self, exchange: Open) -> None:
+        """An exchange is over. Safe in a finalizer."""
+        self._open.discard(exchange)
+
+    def abandon(self) -> None:
+        """The process ends: end what nobody has closed, before span processors shut down."""
+        for exchange in list(self._open):
+            exchange.abandoned()
+
+    def forget(self) -> None:
+        """After a fork: what is open is the parent's."""
+        self._open.clear()
 
 
 _current: Session | None = None
@@ -66,11 +115,14 @@ def start(
     tape: Tape | None = None,
     run: RunIds | None = None,
     attributes: dict[str, Any] | None = None,
+    tracer: Callable[[], Tracer] | None = None,
+    submit: Callable[[Job], None] | None = None,
 ) -> Session:
     """Start recording: hook lanes, append the process-start fact, start the heartbeat.
 
     ``sink``: where facts go, by default the outlet's. ``tape``: replay; its exchanges answer.
-    ``attributes``: more of the process-start fact (origin, parent instance, …).
+    ``attributes``: more of the process-start fact (origin, parent instance, …). ``tracer``: by default
+    of the global provider. ``submit``: by default jobs are finished at once.
     ValueError without a sink and an outlet, RuntimeError when a session is running.
     """
     global _current
@@ -81,18 +133,36 @@ def start(
         raise ValueError("a session needs a sink or an outlet")
     redactor = Redactor.of_process(settings)
     driver = open_driver(sink, redactor, tape)
-    mode: Mode = "record" if tape is None else "replay"
-    process = Process(settings, mode, sink, redactor, run, attributes or {})
+    process = Process(settings, "record" if tape is None else "replay", sink, redactor, run, attributes)
     lanes.install()
     process.begin()
-    _current = Session(settings, mode, sink, redactor, driver, process, outlet)
+    _current = Session(
+        settings,
+        sink,
+        redactor,
+        driver,
+        process,
+        outlet,
+        tracer or (lambda: trace.get_tracer("playhead")),
+        submit or (lambda job: job.finish()),
+    )
+    _forget_after_fork()
     return _current
 
 
 def stop(exit_code: int | None = None, error: ErrorRecord | None = None) -> None:
     """Append the exit fact and end the session. What is patched stays patched and passes through."""
     global _current
-    session, _current = _current, None
-    if session is not None:
-        session.driver.close()
-        session.process.end(exit_code, error)
+    session = _current
+    if session is None:
+        return
+    session.driver.close()
+    session.abandon()
+    _current = None
+    session.process.end(exit_code, error)
+
+
+@functools.cache
+def _forget_after_fork() -> None:
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: _current and _current.forget())

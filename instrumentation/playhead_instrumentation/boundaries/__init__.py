@@ -1,1 +1,12 @@
 """The places where the outside world enters or leaves the process. One file per boundary."""
+
+from __future__ import annotations
+
+from playhead_instrumentation.boundaries import http
+from playhead_instrumentation.patches import Patches
+from playhead_instrumentation.session import Session
+
+
+def watch(patches: Patches, session: Session) -> None:
+    """Patch every boundary, each when its module is imported."""
+    http.watch(patches)

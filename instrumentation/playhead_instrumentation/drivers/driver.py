@@ -170,6 +170,8 @@ class Driver:
         self.gate = gate
         self.content = redactor.content
         """Whether bodies are recorded, or only their sizes."""
+        self.asks_whole = source.asks_whole
+        """Whether a request body must be whole before it is asked for."""
         self._source = source
         self._bodies = Bodies(redactor.body)
         self._bodies_of = sink.instance

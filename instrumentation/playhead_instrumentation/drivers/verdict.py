@@ -55,6 +55,9 @@ LIVE = Live()
 class Source(Protocol):
     """Who answers. A pure lookup; never waits."""
 
+    asks_whole: bool
+    """Whether the answer depends on the whole request body."""
+
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """``body``: the bytes of ``ask.body`` as they go on tape. Each recording answers once."""
         ...
@@ -62,6 +65,8 @@ class Source(Protocol):
 
 class World:
     """The source of a recording: everything is asked for real."""
+
+    asks_whole = False
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """Do it for real."""

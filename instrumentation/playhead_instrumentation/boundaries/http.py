@@ -1,0 +1,327 @@
+"""HTTP through httpx and httpx2, sync and async: the edges that move the bytes.
+
+Patched is `Client._transport_for_url`, through which every attempt gets its transport: each hop of a
+redirect or an auth flow, each retry, over whatever transport the program gave the client. What comes
+back stands in front of that transport for one attempt, below the decoder.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from types import ModuleType
+from typing import Any
+
+from playhead_instrumentation.boundaries.http_answer import Answer
+from playhead_instrumentation.boundaries.http_exchange import HttpExchange, begin, recording
+from playhead_instrumentation.drivers.verdict import Played, Refused
+from playhead_instrumentation.lanes import In, Shadow, current
+from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.session import Session
+
+
+def watch(patches: Patches) -> None:
+    """Patch both libraries when they are imported."""
+    for name in ("httpx", "httpx2"):
+        patches.when_imported(name, name, patch)
+
+
+def patch(module: ModuleType) -> None:
+    """Patch the clients of httpx or httpx2, which may be one module under two names."""
+    kit = Kit(module)
+    for name, attempt in (("Client", SyncAttempt), ("AsyncClient", AsyncAttempt)):
+        owner = required(module, name)
+        original = required(owner, "_transport_for_url")
+        if not hasattr(original, "__playhead__"):
+            owner._transport_for_url = _recorded(original, attempt, kit)
+
+
+def _recorded(original: Any, attempt: Any, kit: Kit) -> Any:
+    @functools.wraps(original)
+    def transport_for_url(client: Any, url: Any) -> Any:
+        transport = original(client, url)
+        session = recording()
+        return transport if session is None else attempt(transport, session, kit)
+
+    transport_for_url.__dict__["__playhead__"] = True
+    return transport_for_url
+
+
+class Kit:
+    """Streams that are those of a library: its clients check for that."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module: Any = module
+        sync, asynchronous = required(module, "SyncByteStream"), required(module, "AsyncByteStream")
+        self.Tee: Any = type("Tee", (_Tee, sync), {})
+        self.AsyncTee: Any = type("AsyncTee", (_AsyncTee, asynchronous), {})
+        self.Sent: Any = type("Sent", (_Sent, sync), {})
+        self.AsyncSent: Any = type("AsyncSent", (_AsyncSent, asynchronous), {})
+        self.Replayed: Any = type("Replayed", (_Replayed, sync), {})
+        self.AsyncReplayed: Any = type("AsyncReplayed", (_AsyncReplayed, asynchronous), {})
+
+
+class SyncAttempt:
+    """Stands in front of a transport for one attempt."""
+
+    def __init__(self, transport: Any, session: Session, kit: Kit) -> None:
+        self._transport = transport
+        self._session = session
+        self._kit = kit
+
+    def handle_request(self, request: Any) -> Any:
+        """As the transport does."""
+        body: bytes | None = getattr(request, "_content", None)
+        if body is None and self._session.driver.asks_whole:
+            body = request.read()
+        exchange = begin(self._session, request, body)
+        if exchange is None:
+            return self._transport.handle_request(request)
+        try:
+            try:
+                response = self._respond(exchange, request, body)
+            except Exception as error:
+                exchange.failed(error, exchange.call.arrive().wait())
+                raise
+            at = exchange.call.arrive().wait()
+        except BaseException as error:
+            exchange.failed(error)
+            raise
+        exchange.answered(response, at)
+        response.stream = tee = self._kit.Tee(response.stream, exchange)
+        if response.is_stream_consumed:
+            tee.take_whole(response)
+        return response
+
+    def _respond(self, exchange: HttpExchange, request: Any, body: bytes | None) -> Any:
+        verdict = exchange.call.verdict
+        if isinstance(verdict, Refused):
+            raise verdict.error
+        if isinstance(verdict, Played):
+            return Answer(verdict, self._kit.module).head(self._kit.Replayed)
+        stream = request.stream
+        if body is None:
+            request.stream = self._kit.Sent(stream, exchange)
+        try:
+            with Shadow():
+                return self._transport.handle_request(request)
+        finally:
+            request.stream = stream
+
+
+class AsyncAttempt:
+    """Stands in front of an async transport for one attempt."""
+
+    def __init__(self, transport: Any, session: Session, kit: Kit) -> None:
+        self._transport = transport
+        self._session = session
+        self._kit = kit
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """As the transport does."""
+        body: bytes | None = getattr(request, "_content", None)
+        if body is None and self._session.driver.asks_whole:
+            body = await request.aread()
+        exchange = begin(self._session, request, body)
+        if exchange is None:
+            return await self._transport.handle_async_request(request)
+        try:
+            try:
+                response = await self._respond(exchange, request, body)
+            except Exception as error:
+                exchange.failed(error, await exchange.call.arrive())
+                raise
+            at = await exchange.call.arrive()
+        except BaseException as error:
+            exchange.failed(error)
+            raise
+        exchange.answered(response, at)
+        response.stream = tee = self._kit.AsyncTee(response.stream, exchange)
+        if response.is_stream_consumed:
+            tee.take_whole(response)
+        return response
+
+    async def _respond(self, exchange: HttpExchange, request: Any, body: bytes | None) -> Any:
+        verdict = exchange.call.verdict
+        if isinstance(verdict, Refused):
+            raise verdict.error
+        if isinstance(verdict, Played):
+            return Answer(verdict, self._kit.module).head(self._kit.AsyncReplayed)
+        stream = request.stream
+        if body is None:
+            request.stream = self._kit.AsyncSent(stream, exchange)
+        try:
+            with Shadow():
+                return await self._transport.handle_async_request(request)
+        finally:
+            request.stream = stream
+
+
+class _Teed:
+    """What the two tees share. The exchange ends with the stream, or when nobody holds it any more."""
+
+    def __init__(self, stream: Any, exchange: HttpExchange) -> None:
+        self._stream = stream
+        self._exchange = exchange
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def take_whole(self, response: Any) -> None:
+        """The transport has read the body already: it is one chunk."""
+        exchange, turn = self._exchange, self._exchange.call.arrive()
+        data: bytes = b"".join(self._stream) if hasattr(self._stream, "__iter__") else response.content
+        if data:
+            exchange.received(data, turn.wait())
+        exchange.finished(turn.wait())
+
+    def __del__(self) -> None:
+        try:
+            self._exchange.abandoned()
+        except Exception:  # while the interpreter goes down
+            return
+
+
+class _Tee(_Teed):
+    """Passes the chunks of a response on, each on the tape before the program gets it."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        exchange = self._exchange
+        call = exchange.call
+        source = iter(self._stream)
+        try:
+            while not exchange.over:
+                try:
+                    try:
+                        with Shadow():
+                            chunk = next(source)
+                    except StopIteration:
+                        exchange.finished(call.arrive().wait())
+                        return
+                    except Exception as error:
+                        exchange.failed(error, call.arrive().wait())
+                        raise
+                    at = call.arrive().wait()
+                except BaseException as error:
+                    exchange.failed(error)
+                    raise
+                exchange.received(chunk, at)
+                yield chunk
+            yield from source
+        finally:
+            if hasattr(source, "close"):
+                source.close()
+
+    def close(self) -> None:
+        """As the stream does."""
+        try:
+            with Shadow():
+                self._stream.close()
+        finally:
+            self._exchange.abandoned()
+
+
+class _AsyncTee(_Teed):
+    """Passes the chunks of a response on, each on the tape before the program gets it."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        exchange = self._exchange
+        call = exchange.call
+        source = self._stream.__aiter__()
+        try:
+            while not exchange.over:
+                try:
+                    try:
+                        with Shadow():
+                            chunk = await source.__anext__()
+                    except StopAsyncIteration:
+                        exchange.finished(await call.arrive())
+                        return
+                    except Exception as error:
+                        exchange.failed(error, await call.arrive())
+                        raise
+                    at = await call.arrive()
+                except BaseException as error:
+                    exchange.failed(error)
+                    raise
+                exchange.received(chunk, at)
+                yield chunk
+            async for chunk in source:
+                yield chunk
+        finally:
+            if hasattr(source, "aclose"):
+                await source.aclose()
+
+    async def aclose(self) -> None:
+        """As the stream does."""
+        try:
+            with Shadow():
+                await self._stream.aclose()
+        finally:
+            self._exchange.abandoned()
+
+
+class _Sent:
+    """Passes the pieces of a request body on as they are made, each on the tape before it goes out."""
+
+    def __init__(self, stream: Any, exchange: HttpExchange) -> None:
+        self._stream = stream
+        self._exchange = exchange
+        self._lane = current()
+
+    def __iter__(self) -> Iterator[bytes]:
+        source = iter(self._stream)
+        while True:
+            try:
+                with In(self._lane):
+                    chunk = next(source)
+            except StopIteration:
+                return
+            self._exchange.sent(chunk)
+            yield chunk
+
+
+class _AsyncSent:
+    """The same of a body that is made asynchronously."""
+
+    def __init__(self, stream: Any, exchange: HttpExchange) -> None:
+        self._stream = stream
+        self._exchange = exchange
+        self._lane = current()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        source = self._stream.__aiter__()
+        while True:
+            try:
+                with In(self._lane):
+                    chunk = await source.__anext__()
+            except StopAsyncIteration:
+                return
+            self._exchange.sent(chunk)
+            yield chunk
+
+
+class _Replayed:
+    """The chunks of a recorded answer."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    def __iter__(self) -> Iterator[bytes]:
+        for index in itertools.count():
+            chunk = self._answer.chunk(index)
+            if chunk is None:
+                return
+            yield chunk
+
+
+class _AsyncReplayed:
+    """The same for an async client."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in _Replayed(self._answer):
+            yield chunk

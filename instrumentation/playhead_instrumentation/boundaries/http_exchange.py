@@ -1,0 +1,203 @@
+"""One attempt at HTTP: its span, its facts, and who is told. The edges that move bytes are in `http`.
+
+Nothing here raises: what goes wrong while an exchange is begun leaves it unrecorded, what goes wrong
+later is logged.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from playhead_instrumentation import lanes
+from playhead_instrumentation.attempts import Attempt, current_call
+from playhead_instrumentation.drivers.exceptions import name_of, record_of
+from playhead_instrumentation.session import Session, current
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import Delivery, EndedHow, ErrorRecord
+
+KNOWN_METHODS = frozenset(
+    ("CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE")
+)
+READS = ("GET", "HEAD", "OPTIONS")
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+log = logging.getLogger(__name__)
+
+
+def recording() -> Session | None:
+    """The session, where an exchange that begins now is to be recorded.
+
+    Not what a recorded exchange does beneath itself, and not what an exporter sends.
+    """
+    session = current()
+    if session is None or lanes.current() is lanes.SHADOW or not is_http_instrumentation_enabled():
+        return None
+    return session
+
+
+def begin(session: Session, request: Any, body: bytes | None) -> HttpExchange | None:
+    """Open the span and ask the driver; None when that failed. ``request``: of httpx or httpx2.
+
+    ``body``: None when it is made while it is sent.
+    """
+    try:
+        return HttpExchange(session, request, body)
+    except Exception:
+        log.debug("playhead could not record a request", exc_info=True)
+        return None
+
+
+class HttpExchange:
+    """What is known of one attempt while it goes on."""
+
+    __slots__ = ("_observer", "_session", "_span", "attempt", "call")
+
+    def __init__(self, session: Session, request: Any, body: bytes | None) -> None:
+        redactor = session.redactor
+        method = str(request.method)
+        url = redactor.url(str(request.url))
+        headers, redacted = redactor.headers(request.headers.raw)
+        span = session.tracer().start_span(
+            method if method in KNOWN_METHODS else "HTTP",
+            kind=SpanKind.CLIENT,
+            attributes={
+                a.HTTP_REQUEST_METHOD: method if method in KNOWN_METHODS else "_OTHER",
+                a.URL_FULL: url,
+                a.SERVER_ADDRESS: request.url.host,
+                a.SERVER_PORT: request.url.port or DEFAULT_PORTS.get(request.url.scheme, 0),
+            },
+        )
+        context = span.get_span_context()
+        observer = current_call.get()
+        details: dict[str, Any] = {a.PLAYHEAD_HTTP_HEADERS: headers}
+        if redacted:
+            details[a.PLAYHEAD_REDACTED_COUNT] = redacted
+        self.call = call = session.driver.open(
+            "http",
+            f"{method} {url}",
+            body,
+            details,
+            effect="read" if method in READS or observer is not None else "write",
+            trace_id=context.trace_id.to_bytes(16),
+            span_id=context.span_id.to_bytes(8),
+        )
+        self.attempt = attempt = Attempt(
+            call.id, session.sink.instance, method, url, call.body, 0, context, call.time_ns
+        )
+        attempt.last_seq = call.last_seq
+        self._session = session
+        self._span = span
+        self._observer = observer
+        session.opened(self)
+        if observer is not None:
+            observer.attempt_opened(attempt)
+        if span.is_recording():
+            span.set_attribute(a.PLAYHEAD_EXCHANGE_ID, str(call.id))
+            if attempt.resend_count:
+                span.set_attribute(a.HTTP_REQUEST_RESEND_COUNT, attempt.resend_count)
+
+    @property
+    def over(self) -> bool:
+        """Whether its end is on the tape."""
+        return self.call.ended is not None
+
+    def sent(self, data: bytes) -> None:
+        """A piece of a body that is made while it is sent is about to go out."""
+        try:
+            self.call.sent(data)
+            self.attempt.request_body += data
+        except Exception:
+            log.debug("playhead could not record a piece of a request", exc_info=True)
+
+    def answered(self, response: Any, at: Delivery | None) -> None:
+        """The head of the answer is there. ``response``: of httpx or httpx2."""
+        try:
+            redactor, attempt = self._session.redactor, self.attempt
+            headers, redacted = redactor.headers(response.headers.raw)
+            extensions = response.extensions
+            version = extensions.get("http_version", b"HTTP/1.1").decode("ascii", "ignore")
+            values: dict[str, Any] = {
+                a.HTTP_RESPONSE_STATUS_CODE: response.status_code,
+                a.PLAYHEAD_HTTP_HEADERS: headers,
+                a.PLAYHEAD_HTTP_VERSION: version,
+            }
+            if "reason_phrase" in extensions:
+                values[a.PLAYHEAD_HTTP_REASON] = extensions["reason_phrase"].decode("latin-1")
+            if redacted:
+                values[a.PLAYHEAD_REDACTED_COUNT] = redacted
+            get = response.headers.get
+            self.call.scrub = redactor.response(get("content-type", ""), get("content-encoding", ""))
+            self.call.head(values, at)
+            attempt.status_code = response.status_code
+            attempt.response_headers = list(zip(headers[::2], headers[1::2], strict=True))
+            attempt.last_seq = self.call.last_seq
+            if self._span.is_recording():
+                self._describe(response.status_code, version.removeprefix("HTTP/"))
+        except Exception:
+            log.debug("playhead could not record the head of a response", exc_info=True)
+
+    def _describe(self, status_code: int, version: str) -> None:
+        span = self._span
+        attributes: dict[str, Any] = {a.HTTP_RESPONSE_STATUS_CODE: status_code}
+        attributes[a.NETWORK_PROTOCOL_VERSION] = version
+        if status_code >= 400:
+            attributes[a.ERROR_TYPE] = str(status_code)
+            span.set_status(Status(StatusCode.ERROR))
+        span.set_attributes(attributes)
+
+    def received(self, data: bytes, at: Delivery | None) -> None:
+        """A chunk of the answer, before the program gets it."""
+        try:
+            call, attempt = self.call, self.attempt
+            attempt.chunks.append(call.part(data, at))
+            attempt.last_seq = call.last_seq
+            if attempt.first_chunk_ns is None:
+                attempt.first_chunk_ns = call.time_ns
+        except Exception:
+            log.debug("playhead could not record a chunk", exc_info=True)
+
+    def finished(self, at: Delivery | None) -> None:
+        """The answer is whole."""
+        self._end("complete", at, None)
+
+    def failed(self, error: BaseException, at: Delivery | None = None) -> None:
+        """The program gets ``error`` instead of an answer, or of the rest of it."""
+        if isinstance(error, GeneratorExit):
+            self._end("abandoned", at, None)
+        elif not self.over:
+            self._end("error", at, record_of(error, self._session.redactor.text))
+
+    def abandoned(self) -> None:
+        """The program reads no further. Safe in a finalizer."""
+        self._end("abandoned", None, None)
+
+    def _end(self, how: EndedHow, at: Delivery | None, error: ErrorRecord | None) -> None:
+        try:
+            call, attempt = self.call, self.attempt
+            if not call.end(how, at, error):
+                return
+            self._session.closed(self)
+            if call.inherited:
+                return  # the span is the parent's, too
+            attempt.end, attempt.ended_ns = call.ended, call.time_ns
+            attempt.last_seq = call.last_seq
+            self._session.submit(self)
+            if self._observer is not None:
+                self._observer.attempt_closed(attempt)
+        except Exception:
+            log.debug("playhead could not record the end of an exchange", exc_info=True)
+
+    def finish(self) -> None:
+        """End the span, off the caller's path: it takes locks, which a finalizer must not."""
+        span, end = self._span, self.attempt.end
+        if end is not None and span.is_recording():
+            if end.error is not None:
+                span.set_attribute(a.ERROR_TYPE, name_of(end.error))
+                span.set_status(Status(StatusCode.ERROR, end.error.message or None))
+            if end.how == "abandoned":
+                span.set_attribute(a.PLAYHEAD_END_HOW, "abandoned")
+        span.end(end_time=self.attempt.ended_ns)

@@ -1,0 +1,57 @@
+"""Exceptions that cross a boundary: as they stand on tape, and raised again."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from playhead_semconv.facts import ErrorRecord
+
+OWN_DOING = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
+"""What the program, or its user, does to an exchange: it is not an answer of the world."""
+
+
+def record_of(error: BaseException, scrub: Callable[[str], str]) -> ErrorRecord:
+    """``error`` as it goes on tape. ``scrub`` takes credentials out of its text. Never raises."""
+    cls = type(error)
+    try:
+        message = scrub(str(error))
+    except Exception:
+        message = ""
+    plain: list[Any] = []
+    for value in error.args:
+        if isinstance(value, str):
+            plain.append(scrub(value))
+        elif value is None or isinstance(value, bool | int | float):
+            plain.append(value)
+        else:
+            plain = []
+            break
+    return ErrorRecord(cls.__module__, cls.__qualname__, message, plain)
+
+
+def name_of(record: ErrorRecord) -> str:
+    """The class of a recorded exception, as ``error.type`` names it: a builtin without its module."""
+    return record.qualname if record.module == "builtins" else f"{record.module}.{record.qualname}"
+
+
+def again(record: ErrorRecord, otherwise: type[Exception]) -> BaseException:
+    """The recorded exception, of the same class; of ``otherwise`` where that class is not here."""
+    cls: Any = None
+    try:
+        cls = importlib.import_module(record.module)
+        for name in record.qualname.split("."):
+            cls = getattr(cls, name)
+    except (ImportError, AttributeError, ValueError):
+        cls = None
+    if not isinstance(cls, type) or not issubclass(cls, BaseException):
+        return otherwise(f"{record.qualname}: {record.message}")
+    arguments = record.args or ([record.message] if record.message else [])
+    try:
+        return cls(*arguments)
+    except Exception:
+        error = cls.__new__(cls)
+        error.args = tuple(arguments)
+        return error
