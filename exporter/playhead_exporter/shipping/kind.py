@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from playhead_exporter.shipping.endpoint import Endpoint
-from playhead_exporter.spool.places import ENDPOINT, FILE_MODE
+from playhead_exporter.spool.places import ENDPOINT, FILE_MODE, make_folder
 from playhead_semconv.errors import ConfigurationError
 
 KINDS = ("auto", "playhead", "other")
@@ -49,6 +49,7 @@ class EndpointKind:
     def _remember(self, playhead: bool) -> None:
         draft = self._path.with_suffix(".draft")
         try:
+            make_folder(self._path.parent)
             fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
             with os.fdopen(fd, "w", encoding="utf-8") as file:
                 json.dump({self._base: playhead}, file)

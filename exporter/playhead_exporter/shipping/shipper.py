@@ -271,13 +271,7 @@ class Shipper:
         return Delivery(segments, transport, self._rejected, self._notices, self.tally)
 
     def _settle(self, problem: TryLater | Unwelcome | None) -> None:
-        with self._changed:
-            if problem is not None or self._heard:
-                self.standing = problem is None
-                self._heard = problem is None
-            if problem is not None:
-                self._rounds_failed += 1
-            self._changed.notify_all()
+        """Say what there is to say about a round, then tell those who wait for it."""
         if problem is None:
             self._backoff.succeeded()
             self._notices.over("endpoint", "the endpoint takes what was waiting")
@@ -289,3 +283,10 @@ class Shipper:
             self._notices.say(
                 "endpoint", f"{problem.reason}; {self._pending()} facts wait in the spool, none lost"
             )
+        with self._changed:
+            if problem is not None or self._heard:
+                self.standing = problem is None
+                self._heard = problem is None
+            if problem is not None:
+                self._rounds_failed += 1
+            self._changed.notify_all()

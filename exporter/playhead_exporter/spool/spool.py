@@ -391,6 +391,12 @@ class Spool:
                 self._prepared = None
         return None if head is None else (head.number, head.written)
 
+    def unlock(self) -> None:
+        """Let somebody else take up what this instance has; a later append begins another one."""
+        for lock in self._locks.values():
+            lock.release()
+        self._begin()
+
     def clear(self) -> None:
         """Everything is delivered: delete what this instance has, and let go of its folders.
 

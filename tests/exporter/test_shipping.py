@@ -1,0 +1,475 @@
+"""Delivery to endpoints that behave, and to those that do not."""
+
+import email.utils
+import gzip
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import grpc
+import pytest
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.duration_pb2 import Duration
+from google.rpc.error_details_pb2 import RetryInfo
+from google.rpc.status_pb2 import Status
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsPartialSuccess,
+    ExportLogsServiceRequest,
+    ExportLogsServiceResponse,
+)
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+from support.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint, nobody
+from support.spools import chunk, eventually, files, outlet_for, state
+
+from playhead_exporter.push import pending, push
+from playhead_exporter.shipping import shipper as shipper_module
+from playhead_exporter.shipping.endpoint import Endpoint, Signal
+from playhead_exporter.shipping.http import retry_after_s
+from playhead_exporter.shipping.requests import REQUEST_BYTES
+from playhead_exporter.spool import Places
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import ConfigurationError
+from playhead_semconv.frames import SpanRecord
+
+
+@pytest.fixture
+def to(settings, endpoint):
+    return replace(settings, endpoint=endpoint.url)
+
+
+@pytest.fixture
+def grpc_to(settings):
+    with grpc_endpoint() as found:
+        yield found, replace(settings, endpoint=found.url, protocol="grpc")
+
+
+def span(name="chat", size=0, attributes=()):
+    message = ResourceSpans()
+    pair = message.resource.attributes.add(key="service.name")
+    pair.value.string_value = "refund"
+    scope = message.scope_spans.add()
+    scope.scope.name = "tests"
+    one = scope.spans.add(name=name, trace_id=bytes(16), span_id=bytes(8))
+    pair = one.attributes.add(key="x")
+    pair.value.string_value = "x" * size
+    return SpanRecord(message.SerializeToString())
+
+
+def numbers(endpoint):
+    return [fact.seq for fact in endpoint.facts()]
+
+
+def refused_status(message):
+    return Status(code=3, message=message).SerializeToString()
+
+
+def test_facts_and_spans_arrive_with_instance_and_resource(to, endpoint):
+    with outlet_for(to) as outlet:
+        outlet.sink.append(chunk(b"one"))
+        outlet.sink.append_span(span())
+        assert outlet.flush(10)
+        (fact,) = endpoint.facts()
+        assert (fact.seq, fact.body.inline, fact.instance) == (0, b"one", outlet.sink.instance)
+        (logs,) = map(ExportLogsServiceRequest.FromString, endpoint.taken("/v1/logs"))
+        resource = {p.key: p.value.string_value for p in logs.resource_logs[0].resource.attributes}
+        assert resource["service.name"] == "refund"
+        assert resource[a.PLAYHEAD_INSTANCE] == outlet.sink.instance.hex()
+        (traces,) = map(ExportTraceServiceRequest.FromString, endpoint.taken("/v1/traces"))
+        resource = {p.key: p.value.string_value for p in traces.resource_spans[0].resource.attributes}
+        assert resource == {
+            "service.name": "refund",
+            a.PLAYHEAD_INSTANCE: outlet.sink.instance.hex(),
+        }
+        assert [one.name for one in endpoint.spans()] == ["chat"]
+
+
+def test_requests_are_compressed_and_authorised(to, endpoint):
+    with outlet_for(replace(to, token="sesame")) as outlet:
+        outlet.sink.append(chunk())
+        assert outlet.flush(10)
+    (got,) = endpoint.requests
+    assert got.headers["content-encoding"] == "gzip"
+    assert got.headers["content-type"] == "application/x-protobuf"
+    assert got.headers["authorization"] == "Bearer sesame"
+
+
+def test_a_delivered_spool_is_empty(to, endpoint):
+    with outlet_for(to) as outlet:
+        for _ in range(100):
+            outlet.sink.append(chunk(bytes(50_000)))
+        assert outlet.close(20)
+        places = Places.of(to)
+        assert files(places.spool) == ["endpoint"]
+        assert files(places.shared) == []
+        assert numbers(endpoint) == list(range(100))
+
+
+def test_delivered_segments_are_deleted_while_the_process_lives(to, endpoint):
+    with outlet_for(to) as outlet:
+        for _ in range(100):
+            outlet.sink.append(chunk(bytes(50_000)))
+        assert outlet.flush(20)
+        home = Places.of(to).home(outlet.sink.instance)
+        last = f"{outlet.sink.current.number:08d}.tape"
+        eventually(lambda: not [name for name in files(home) if name.endswith(".tape") and name != last])
+        assert outlet.sink.segments == {outlet.sink.current.number}
+
+
+def test_no_request_is_longer_than_four_megabytes(to, endpoint):
+    with outlet_for(to) as outlet:
+        for n in range(60):
+            outlet.sink.append(state(text="x" * 190_000, n=n))
+            outlet.sink.append_span(span(f"span {n}", 190_000))
+        assert outlet.flush(30)
+    assert max(len(got.body) for got in endpoint.requests) <= REQUEST_BYTES
+    assert len(endpoint.requests) < 60
+    assert [fact.attributes["n"] for fact in endpoint.facts()] == list(range(60))
+    assert [one.name for one in endpoint.spans()] == [f"span {n}" for n in range(60)]
+
+
+def test_a_single_span_beyond_the_bound_travels_alone(to, endpoint):
+    with outlet_for(to) as outlet:
+        for size in (10, REQUEST_BYTES + 10, 10):
+            outlet.sink.append_span(span("s", size))
+        assert outlet.flush(30)
+    counts = [
+        sum(len(scope.spans) for spans in request.resource_spans for scope in spans.scope_spans)
+        for request in map(ExportTraceServiceRequest.FromString, endpoint.taken("/v1/traces"))
+    ]
+    assert sum(counts) == 3
+    assert all(
+        count == 1 for count, got in zip(counts, endpoint.requests, strict=True) if len(got.body) > 1e6
+    )
+
+
+def test_spans_of_one_resource_share_it(to, endpoint):
+    with outlet_for(to) as outlet:
+        outlet.sink.append_span(span("a"))
+        outlet.sink.append_span(span("b"))
+        assert outlet.flush(10)
+    for request in map(ExportTraceServiceRequest.FromString, endpoint.taken("/v1/traces")):
+        assert len(request.resource_spans) == 1
+        assert len(request.resource_spans[0].scope_spans) == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(503),
+        Reply(429, {"retry-after": "0"}),
+        Reply(502),
+        Reply(504),
+        Reply(how="drop"),
+        Reply(how="cut"),
+    ],
+    ids=["503", "429", "502", "504", "dropped", "cut"],
+)
+def test_what_is_retryable_is_sent_again_until_it_is_taken(to, endpoint, reply):
+    endpoint.replies.extend([reply, reply])
+    with outlet_for(to) as outlet:
+        outlet.sink.append(chunk())
+        endpoint.wait(lambda: len(endpoint.requests) == 3)
+        endpoint.wait(lambda: numbers(endpoint) == [0])
+        bodies = {got.body for got in endpoint.requests}
+        assert len(bodies) == 1
+
+
+def test_an_endpoint_that_hangs_is_given_up_and_asked_again(to, endpoint, monkeypatch):
+    monkeypatch.setattr(shipper_module, "REQUEST_TIMEOUT_S", 0.3)
+    endpoint.replies.append(Reply(how="hang"))
+    with outlet_for(to) as outlet:
+        outlet.sink.append(chunk())
+        endpoint.wait(lambda: numbers(endpoint) == [0])
+
+
+def test_retry_after_is_honoured(to, endpoint):
+    endpoint.replies.append(Reply(429, {"retry-after": "1"}))
+    with outlet_for(to) as outlet:
+        outlet.sink.append(chunk())
+        endpoint.wait(lambda: len(endpoint.requests) == 1)
+        first = time.monotonic()
+        assert not outlet.flush(0.2)
+        endpoint.wait(lambda: len(endpoint.requests) == 2)
+        assert time.monotonic() - first >= 0.9
+
+
+def test_retry_after_is_seconds_or_a_date():
+    assert retry_after_s("3") == 3
+    assert retry_after_s("0.5") == 0.5
+    then = email.utils.formatdate(time.time() + 100, usegmt=True)
+    assert 98 < retry_after_s(then) <= 100
+    assert retry_after_s(email.utils.formatdate(0, usegmt=True)) == 0
+    assert retry_after_s("soon") is None
+    assert retry_after_s(None) is None
+
+
+def test_partial_success_is_told_once_and_not_sent_again(to, endpoint, caplog):
+    partly = ExportLogsServiceResponse(
+        partial_success=ExportLogsPartialSuccess(rejected_log_records=1, error_message="seq is missing")
+    ).SerializeToString()
+    endpoint.rule = lambda path, body: Reply(body=partly)
+    with outlet_for(to) as outlet:
+        for _ in range(3):
+            outlet.sink.append(chunk())
+            assert outlet.flush(10)
+        assert outlet.shipper.tally.partly_refused == 3
+    assert numbers(endpoint) == [0, 1, 2]
+    said = [record.getMessage() for record in caplog.records]
+    assert said == ["playhead: the endpoint refused 1 log records and kept the rest: seq is missing"]
+
+
+def test_the_one_bad_record_is_put_aside_and_the_others_are_delivered(to, endpoint, caplog):
+    def rule(path, body):
+        if b"poison" in body:
+            headers = {"content-type": "application/x-protobuf"}
+            return Reply(400, headers, refused_status("poison is not allowed"))
+        return None
+
+    endpoint.rule = rule
+    with outlet_for(to) as outlet:
+        for n in range(50):
+            outlet.sink.append(state(text="poison" if n == 17 else "good"))
+            outlet.sink.append_span(span("poison" if n == 31 else f"span {n}"))
+        assert outlet.flush(20)
+        assert (outlet.shipper.tally.rejected, outlet.shipper.tally.facts) == (2, 50)
+    assert numbers(endpoint) == [n for n in range(50) if n != 17]
+    assert [one.name for one in endpoint.spans()] == [f"span {n}" for n in range(50) if n != 31]
+    folder = Places.of(to).spool / "rejected"
+    kept = files(folder)
+    assert [name.split(".", 1)[1] for name in kept] == [
+        "logs.otlp",
+        "logs.txt",
+        "traces.otlp",
+        "traces.txt",
+    ]
+    reason = f"{endpoint.url} answered 400 at /v1/logs: poison is not allowed\n"
+    assert (folder / kept[1]).read_text() == reason
+    request = ExportLogsServiceRequest.FromString((folder / kept[0]).read_bytes())
+    assert len(request.resource_logs[0].scope_logs[0].log_records) == 1
+    assert caplog.text.count("error[receiver-refused]: a record of") == 1
+
+
+def test_a_wrong_path_is_said_and_nothing_is_thrown_away(to, endpoint, caplog):
+    endpoint.rule = lambda path, body: Reply(404)
+    with outlet_for(to) as outlet:
+        for _ in range(12):
+            outlet.sink.append(chunk())
+        assert not outlet.flush(10)
+        assert not outlet.flush(10)
+        assert outlet.shipper.tally.rejected == 0
+    assert [record.getMessage() for record in caplog.records] == [
+        f"error[receiver-path]: {endpoint.url} answered 404 at /v1/logs\n"
+        "cause: PLAYHEAD_ENDPOINT is the base address of an OTLP endpoint\n"
+        "hint: 12 facts spooled, none lost: playhead doctor"
+    ]
+    (left,) = pending(to)
+    assert left.facts == 12
+
+
+@pytest.mark.parametrize("status", [401, 403, 500, 302])
+def test_other_refusals_throw_nothing_away(to, endpoint, status, caplog):
+    endpoint.rule = lambda path, body: Reply(status)
+    with outlet_for(to) as outlet:
+        outlet.sink.append(chunk())
+        assert not outlet.flush(10)
+        assert "error[receiver-refused]" in caplog.text
+        endpoint.rule = None
+        assert outlet.flush(10)
+    assert numbers(endpoint) == [0]
+
+
+def test_an_endpoint_that_comes_back_gets_everything_in_order(to, endpoint):
+    endpoint.replies.extend([Reply(503)] * 2)
+    with outlet_for(to) as outlet:
+        for n in range(500):
+            outlet.sink.append(state(n=n))
+        endpoint.wait(lambda: len(endpoint.facts()) == 500)
+    assert numbers(endpoint) == list(range(500))
+
+
+def test_spans_travel_whole_where_the_endpoint_is_not_playhead(settings):
+    with http_endpoint(playhead=False) as other:
+        to = replace(settings, endpoint=other.url)
+        with outlet_for(to) as outlet:
+            outlet.sink.append(chunk())
+            assert outlet.flush(10)
+            assert outlet.span_processor._whole()
+        assert json.loads((Places.of(to).spool / "endpoint").read_text()) == {other.url: False}
+        with outlet_for(to) as outlet:
+            assert outlet.span_processor._whole()
+
+
+def test_what_an_endpoint_is_may_be_set(settings):
+    with outlet_for(replace(settings, endpoint_kind="other")) as outlet:
+        assert outlet.span_processor._whole()
+    with outlet_for(replace(settings, endpoint_kind="playhead")) as outlet:
+        assert not outlet.span_processor._whole()
+    with pytest.raises(ConfigurationError, match="endpoint-kind is 'x'"):
+        outlet_for(replace(settings, endpoint_kind="x")).__enter__()
+
+
+def test_the_endpoint_is_asked_once_what_it_is(to, endpoint):
+    with outlet_for(to) as outlet:
+        for _ in range(5):
+            outlet.sink.append(chunk())
+            assert outlet.flush(10)
+    assert endpoint.asked == 1
+
+
+def test_a_dead_endpoint_does_not_hold_up_the_exit(settings):
+    with outlet_for(settings) as outlet:
+        outlet.sink.append(chunk())
+        eventually(lambda: outlet.shipper.standing is False)
+        started = time.monotonic()
+        assert not outlet.close(30)
+        assert time.monotonic() - started < 2
+
+
+def test_an_endpoint_that_has_never_answered_does_not_hold_up_the_exit(to, endpoint):
+    endpoint.replies.append(Reply(how="hang"))
+    with outlet_for(replace(to, endpoint_kind="playhead")) as outlet:
+        outlet.sink.append(chunk())
+        started = time.monotonic()
+        assert not outlet.close(30)
+        assert time.monotonic() - started < 2
+        assert [one.facts for one in pending(to)] == [1]
+
+
+def test_close_is_idempotent_and_remembers(to, endpoint):
+    with outlet_for(to) as outlet:
+        outlet.sink.append(chunk())
+        assert outlet.close(10)
+        assert outlet.close(10)
+        outlet.sink.append(chunk())
+        assert not outlet.flush(0.1)
+
+
+def test_grpc(grpc_to):
+    endpoint, to = grpc_to
+    with outlet_for(replace(to, token="sesame")) as outlet:
+        for _ in range(100):
+            outlet.sink.append(chunk(bytes(60_000)))
+        outlet.sink.append_span(span())
+        assert outlet.flush(20)
+    assert numbers(endpoint) == list(range(100))
+    assert [one.name for one in endpoint.spans()] == ["chat"]
+    assert max(len(got.body) for got in endpoint.requests) <= REQUEST_BYTES
+    assert {got.headers["authorization"] for got in endpoint.requests} == {"Bearer sesame"}
+
+
+def retry_info(seconds):
+    detail = AnyMessage()
+    detail.Pack(RetryInfo(retry_delay=Duration(nanos=int(seconds * 1e9))))
+    return (("grpc-status-details-bin", Status(code=14, details=[detail]).SerializeToString()),)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        GrpcReply(grpc.StatusCode.UNAVAILABLE, "later"),
+        GrpcReply(grpc.StatusCode.UNAVAILABLE, "later", retry_info(0.05)),
+        GrpcReply(grpc.StatusCode.RESOURCE_EXHAUSTED, "later", retry_info(0.05)),
+        GrpcReply(grpc.StatusCode.DATA_LOSS, "later"),
+    ],
+    ids=["unavailable", "with delay", "exhausted with delay", "data loss"],
+)
+def test_grpc_what_is_retryable_is_sent_again(grpc_to, reply):
+    endpoint, to = grpc_to
+    endpoint.replies.extend([reply, reply])
+    with outlet_for(to) as outlet:
+        outlet.sink.append(chunk())
+        endpoint.wait(lambda: numbers(endpoint) == [0])
+    assert len(endpoint.requests) == 3
+
+
+def test_grpc_the_one_bad_record_is_put_aside(grpc_to):
+    endpoint, to = grpc_to
+    endpoint.rule = lambda path, body: (
+        GrpcReply(grpc.StatusCode.INVALID_ARGUMENT, "poison") if b"poison" in body else None
+    )
+    with outlet_for(to) as outlet:
+        for n in range(20):
+            outlet.sink.append(state(text="poison" if n == 3 else "good"))
+        assert outlet.flush(20)
+        assert outlet.shipper.tally.rejected == 1
+    assert numbers(endpoint) == [n for n in range(20) if n != 3]
+
+
+def test_grpc_a_request_that_is_too_long_is_halved(grpc_to):
+    endpoint, to = grpc_to
+    endpoint.rule = lambda path, body: (
+        GrpcReply(grpc.StatusCode.RESOURCE_EXHAUSTED, "too long") if len(body) > 100_000 else None
+    )
+    with outlet_for(to) as outlet:
+        for n in range(20):
+            outlet.sink.append(state(text="x" * 20_000, n=n))
+        assert outlet.flush(20)
+        assert outlet.shipper.tally.rejected == 0
+    assert numbers(endpoint) == list(range(20))
+
+
+def test_grpc_a_small_record_is_not_too_long(grpc_to):
+    endpoint, to = grpc_to
+    endpoint.replies.append(GrpcReply(grpc.StatusCode.RESOURCE_EXHAUSTED, "quota"))
+    with outlet_for(to) as outlet:
+        outlet.sink.append(chunk())
+        endpoint.wait(lambda: numbers(endpoint) == [0])
+        assert outlet.shipper.tally.rejected == 0
+
+
+def test_grpc_without_the_service(settings, caplog):
+    server = grpc.server(ThreadPoolExecutor(1))
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    to = replace(settings, endpoint=f"127.0.0.1:{port}", protocol="grpc")
+    with outlet_for(to) as outlet:
+        outlet.sink.append(chunk())
+        assert not outlet.flush(10)
+    server.stop(0).wait()
+    assert "error[receiver-path]: 127.0.0.1" in caplog.text
+    assert "UNIMPLEMENTED" in caplog.text
+
+
+def test_grpc_push(grpc_to):
+    endpoint, to = grpc_to
+    with outlet_for(replace(to, endpoint=nobody())) as outlet:
+        outlet.sink.append(chunk())
+        outlet.close(0)
+        outlet.sink.unlock()
+        report = push(to)
+    assert (report.problem, report.tally.facts) == ("", 1)
+    assert numbers(endpoint) == [0]
+
+
+@pytest.mark.parametrize(
+    ("text", "protocol", "base", "logs"),
+    [
+        ("http://h:4318", "http/protobuf", "http://h:4318", "http://h:4318/v1/logs"),
+        ("http://h:4318/", "http/protobuf", "http://h:4318", "http://h:4318/v1/logs"),
+        ("http://h:4318/v1/traces", "http/protobuf", "http://h:4318", "http://h:4318/v1/logs"),
+        ("https://h/otlp/v1/logs/", "http/protobuf", "https://h:443/otlp", "https://h:443/otlp/v1/logs"),
+        ("http://h", "http/protobuf", "http://h:4318", "http://h:4318/v1/logs"),
+        ("h:1", "grpc", "http://h:1", "http://h:1/v1/logs"),
+        ("https://h", "grpc", "https://h:4317", "https://h:4317/v1/logs"),
+    ],
+)
+def test_an_endpoint_is_a_base_or_a_full_path(text, protocol, base, logs):
+    endpoint = Endpoint.parse(text, protocol)
+    assert (endpoint.base, endpoint.url(Signal.LOGS)) == (base, logs)
+
+
+@pytest.mark.parametrize(("text", "protocol"), [("ftp://h", "grpc"), ("http://", "grpc"), ("h", "udp")])
+def test_what_is_no_endpoint_is_refused(text, protocol):
+    with pytest.raises(ConfigurationError):
+        Endpoint.parse(text, protocol)
+
+
+def test_compression_is_worth_it(to, endpoint):
+    with outlet_for(to) as outlet:
+        outlet.sink.append(state(text="x" * 100_000))
+        assert outlet.flush(10)
+    (got,) = endpoint.requests
+    assert int(got.headers["content-length"]) < 2000 < len(got.body)
+    assert gzip.compress(got.body, 1, mtime=0)[:2] == b"\x1f\x8b"
