@@ -1,0 +1,68 @@
+"""A recorded run without an agent, and an interpreter that only notes how it is started."""
+
+from __future__ import annotations
+
+import json
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+from support.handmade import NOW_INSTANCE, NOW_TRACE, HandMade
+
+from playhead_replay import Run, replay, write_tape_file
+from playhead_semconv import attributes as a
+
+STAND_IN_FOR_PYTHON = f"""#!{sys.executable}
+import json, os, shutil, socket, sys
+words = sys.argv[1:]
+at = dict(zip(words, words[1:]))
+def contact():
+    try:
+        socket.create_connection(("127.0.0.1", int(os.environ["PORT"])), 2).close()
+        return "reached"
+    except OSError as problem:
+        return type(problem).__name__
+seen = {{"words": words, "cwd": os.getcwd(), "environ": dict(os.environ), "contact": contact()}}
+with open(os.environ["SEEN"], "w") as file:
+    json.dump(seen, file)
+print("said on stdout")
+print("said on stderr", file=sys.stderr)
+if os.environ["NOW_TAPE"]:
+    shutil.copy(os.environ["NOW_TAPE"], at["--now"])
+sys.exit(int(os.environ["STATUS"]))
+"""
+
+
+class Stage:
+    """A recorded run, and an interpreter that only notes how it was started and leaves a given tape."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.script = folder / "agent.py"
+        self.script.write_text("print('hello')\n")
+        self.python = folder / "python"
+        self.python.write_text(STAND_IN_FOR_PYTHON)
+        self.python.chmod(self.python.stat().st_mode | stat.S_IXUSR)
+        self.environ: dict[str, str] = {"SEEN": str(folder / "seen.json"), "STATUS": "0", "PORT": "1"}
+        self.leave(self.made(HandMade(NOW_INSTANCE, NOW_TRACE)))
+
+    def made(self, made: HandMade) -> HandMade:
+        made.start(self.script, str(self.folder), **{a.PLAYHEAD_RUN_INTERPRETER: str(self.python)})
+        made.chat()
+        return made.say("hello\n").exit(0)
+
+    def run(self, made: HandMade | None = None) -> Run:
+        return Run.of_tape((made or self.made(HandMade())).tape(), name="refund-7")
+
+    def leave(self, now: HandMade) -> None:
+        path = self.folder / "prepared.tape"
+        write_tape_file(path, now.tape())
+        self.environ["NOW_TAPE"] = str(path)
+
+    @property
+    def seen(self) -> dict[str, Any]:
+        return json.loads(Path(self.environ["SEEN"]).read_text())
+
+    def replay(self, **options: Any) -> Any:
+        return replay(options.pop("run", None) or self.run(), environ=self.environ, **options)
