@@ -27,7 +27,7 @@ from playhead_replay.steps import Step, number_steps
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeMissing
-from playhead_semconv.facts import Fact
+from playhead_semconv.facts import Content, Fact
 from playhead_semconv.seams import Tape
 
 
@@ -77,6 +77,27 @@ class StoreLike(Protocol):
     def tape(self, instance: bytes) -> Tape:
         """The tape of a process instance."""
         ...
+
+
+class HeldTape:
+    """A tape whose facts are read from their store once; its content is read there when asked for."""
+
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+        self._facts = list(tape.facts())
+
+    @property
+    def instance(self) -> bytes:
+        """Whose facts these are."""
+        return self._tape.instance
+
+    def facts(self, after: int = -1) -> Iterator[Fact]:
+        """Facts with ``seq > after``, ascending."""
+        return (fact for fact in self._facts if fact.seq > after)
+
+    def read(self, content: Content) -> bytes:
+        """The bytes of a content of this tape."""
+        return self._tape.read(content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +154,9 @@ class Run:
     def load(cls, store: StoreLike, trace_id: str) -> Run:
         """The run of a trace id (or of any name that ``store`` resolves). `RunUnknown`."""
         summary = store.resolve(trace_id)
-        tapes = [store.tape(bytes.fromhex(instance)) for instance in summary.instances]
+        tapes: list[Tape] = [
+            HeldTape(store.tape(bytes.fromhex(instance))) for instance in summary.instances
+        ]
         finished = [
             span
             for stored in store.spans(bytes.fromhex(summary.trace_id))
