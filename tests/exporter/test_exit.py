@@ -1,0 +1,141 @@
+"""The end of a process: what it had to say is delivered, or safe, and it does not wait for nothing."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+from support.endpoints import Reply, grpc_endpoint
+
+from playhead_exporter.push import pending, push
+
+HEAD_OF_CHILD = """
+import json, os, sys, threading, time
+from playhead_exporter import open_outlet
+from playhead_semconv.facts import Content, Fact
+outlet = open_outlet({"service.name": "child"})
+def say(n):
+    return outlet.sink.append(Fact(n, 1, "playhead.state", body=Content.chunk(b"%d" % n)))
+"""
+
+
+def run(script, settings, **environ):
+    environ = {
+        **os.environ,
+        "PLAYHEAD_SPOOL_DIR": settings.spool_dir,
+        "PLAYHEAD_ENDPOINT": settings.endpoint,
+        "PLAYHEAD_PROTOCOL": settings.protocol,
+        **environ,
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=environ, capture_output=True, text=True, timeout=60
+    )
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+EXIT_TIME = (
+    """
+import atexit, time
+def told():
+    print(time.monotonic() - ended)
+atexit.register(told)
+"""
+    + HEAD_OF_CHILD
+)
+
+
+def test_a_process_that_ends_delivers_first(settings, endpoint):
+    to = replace(settings, endpoint=endpoint.url)
+    status, _, err = run(HEAD_OF_CHILD + "for n in range(500): say(n)\n", to)
+    assert (status, err) == (0, "")
+    assert [fact.seq for fact in endpoint.facts()] == list(range(500))
+    assert pending(to) == []
+
+
+def test_a_process_that_ends_by_sys_exit_keeps_its_status(settings, endpoint):
+    to = replace(settings, endpoint=endpoint.url)
+    assert run(HEAD_OF_CHILD + "say(0)\nsys.exit(7)\n", to)[0] == 7
+    assert len(endpoint.facts()) == 1
+
+
+def test_a_dead_receiver_costs_the_exit_next_to_nothing(settings):
+    status, (took_s,), err = run(EXIT_TIME + "say(0)\nended = time.monotonic()\n", settings)
+    assert (status, err) == (0, "")
+    assert took_s < 1
+    assert [one.facts for one in pending(settings)] == [1]
+
+
+def test_a_receiver_that_hangs_costs_the_exit_no_more_than_allowed(settings, endpoint):
+    """It answered first, so the process waits for it, but not longer than the setting says."""
+    to = replace(settings, endpoint=endpoint.url)
+    script = EXIT_TIME + "say(0)\noutlet.flush(20)\nsay(1)\nended = time.monotonic()\n"
+    endpoint.rule = lambda path, body: Reply(how="hang") if len(endpoint.requests) == 1 else None
+    status, (took_s,), _ = run(script, to, PLAYHEAD_EXIT_FLUSH_MS="300")
+    assert status == 0
+    assert 0.25 < took_s < 3
+    endpoint.rule = None
+    push(to)
+    assert {fact.seq for fact in endpoint.facts()} == {0, 1}
+
+
+def test_a_process_that_says_nothing_leaves_nothing(settings, tmp_path):
+    status, _, err = run(HEAD_OF_CHILD, settings)
+    assert (status, err, list(tmp_path.iterdir())) == (0, "", [])
+
+
+def test_a_fork_that_ends_in_order_delivers_its_own(settings, endpoint):
+    to = replace(settings, endpoint=endpoint.url)
+    script = HEAD_OF_CHILD + (
+        "say(0)\noutlet.flush(10)\npid = os.fork()\nsay(1)\nif pid: os.waitpid(pid, 0)\n"
+    )
+    status, _, err = run(script, to)
+    assert (status, err) == (0, "")
+    assert sorted(fact.body.inline for fact in endpoint.facts()) == [b"0", b"1", b"1"]
+    assert len({fact.instance for fact in endpoint.facts()}) == 2
+    assert pending(to) == []
+
+
+def test_a_parent_delivers_what_its_dead_children_left(settings, endpoint):
+    to = replace(settings, endpoint=endpoint.url)
+    script = HEAD_OF_CHILD + (
+        "say(0)\noutlet.flush(10)\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n    say(1)\n    os._exit(0)\n"
+        "os.waitpid(pid, 0)\n"
+    )
+    run(script, to)
+    assert {fact.body.inline for fact in endpoint.facts()} == {b"0", b"1"}
+    assert pending(to) == []
+
+
+def test_a_fork_over_grpc(settings):
+    with grpc_endpoint() as endpoint:
+        to = replace(settings, endpoint=endpoint.url, protocol="grpc")
+        script = HEAD_OF_CHILD + (
+            "say(0)\noutlet.flush(10)\n"
+            "pid = os.fork()\n"
+            "say(1)\n"
+            "delivered = outlet.flush(10)\n"
+            "print(json.dumps([pid == 0, delivered]), flush=True)\n"
+            "if pid: os.waitpid(pid, 0)\n"
+        )
+        status, said, _ = run(script, to)
+        assert status == 0
+        assert [True, True] in said and [False, True] in said
+        assert sorted(fact.body.inline for fact in endpoint.facts()) == [b"0", b"1", b"1"]
+
+
+def test_the_threads_can_be_recognised(settings):
+    script = HEAD_OF_CHILD + (
+        "say(0)\nprint(json.dumps(sorted(t.name for t in threading.enumerate() if t.daemon)))\n"
+    )
+    assert run(script, settings)[1] == [["playhead-copier", "playhead-shipper"]]
+
+
+def test_no_grpc_is_imported_for_http(settings, endpoint):
+    to = replace(settings, endpoint=endpoint.url)
+    script = HEAD_OF_CHILD + (
+        "say(0)\noutlet.flush(10)\nprint(json.dumps(sorted({'grpc', 'asyncio'} & set(sys.modules))))\n"
+    )
+    assert run(script, to)[1] == [[]]
