@@ -1,8 +1,10 @@
 """Content encodings: whole, in pieces, truncated, damaged, unknown."""
 
 import gzip
+import sys
 import zlib
 
+import brotli
 import pytest
 import zstandard
 
@@ -23,6 +25,7 @@ ENCODED = {
     "deflate": zlib.compress(TEXT),
     "DEFLATE": raw_deflate(TEXT),
     "zstd": zstandard.ZstdCompressor().compress(TEXT),
+    "br": brotli.compress(TEXT),
     "identity": TEXT,
     "": TEXT,
 }
@@ -60,7 +63,7 @@ def test_several_members(compress):
     assert decode_body(headers(encoding), [compress(b"one, "), compress(b"two")]) == (b"one, two", "")
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "deflate", "DEFLATE"])
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "DEFLATE", "br"])
 def test_truncated_gives_what_could_be_decoded(encoding: str):
     data = ENCODED[encoding]
     body, problem = decode_body(headers(encoding), [data[: len(data) // 2]])
@@ -82,6 +85,14 @@ def test_damaged_gives_what_came_before():
     assert problem == "damaged gzip data"
     assert (bytes(range(256)) * 400).startswith(body[:60000])
     assert len(body) > 60000
+
+
+@pytest.mark.parametrize("encoding", ["br", "zstd"])
+def test_without_a_decoder_it_is_said(encoding: str, monkeypatch: pytest.MonkeyPatch):
+    for name in ("brotli", "brotlicffi", "zstandard", "compression.zstd", "backports.zstd"):
+        monkeypatch.setitem(sys.modules, name, None)
+    problem = f"content encoding {encoding} cannot be decoded here"
+    assert decode_body(headers(encoding), [ENCODED[encoding]]) == (b"", problem)
 
 
 def test_an_encoding_that_is_not_known_is_said():
