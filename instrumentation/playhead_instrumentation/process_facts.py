@@ -16,7 +16,7 @@ from playhead_instrumentation.drivers.driver import error_attributes
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.environment import KEPT_VARIABLES
+from playhead_semconv.environment import is_kept
 from playhead_semconv.facts import ErrorRecord, Fact, digest_of
 from playhead_semconv.seams import Sink
 from playhead_semconv.settings import Settings
@@ -158,7 +158,7 @@ def environment(variables: Mapping[str, str], redactor: Redactor) -> list[str]:
     """The variables that a replay needs as NAME=value, sorted; a credential as ``NAME=``."""
     kept: list[str] = []
     for name, value in sorted(variables.items()):
-        if name.startswith(KEPT_VARIABLES):
+        if is_kept(name):
             secret = redactor.secret("variable", name.upper())
             kept.append(f"{name}={'' if secret else redactor.text(redactor.url(value))}")
     return kept

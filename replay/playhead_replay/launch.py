@@ -17,7 +17,7 @@ from playhead_replay.isolation import no_network
 from playhead_replay.report import Report
 from playhead_replay.run import Run, gaps_of
 from playhead_replay.tapefile import read_tape_file, read_unfinished, write_tape_file
-from playhead_semconv.environment import KEPT_VARIABLES
+from playhead_semconv.environment import is_kept
 from playhead_semconv.errors import ReplayFailed, TapeGap, TapeMissing, UsageError
 from playhead_semconv.seams import Tape
 from playhead_semconv.tapes import MemoryTape
@@ -133,8 +133,11 @@ def child_environment(command: Command, environ: Mapping[str, str]) -> dict[str,
     replaced by a stand-in, so that clients can be made and nothing real is at hand.
     """
     recorded = command.environment
-    dropped = DROPPED + KEPT_VARIABLES if recorded else DROPPED
-    child = {name: value for name, value in environ.items() if not name.startswith(dropped)}
+    child = {
+        name: value
+        for name, value in environ.items()
+        if not name.startswith(DROPPED) and not (recorded and is_kept(name))
+    }
     child.update(recorded)
     wanted = [name for name, value in recorded.items() if not value] if recorded else CREDENTIALS
     child.update(dict.fromkeys(wanted, STAND_IN))
