@@ -10,6 +10,7 @@ from typing import Any, Protocol
 from opentelemetry import trace
 
 from playhead_instrumentation.spans.call import LogicalCall
+from playhead_instrumentation.spans.processor import end_span
 from playhead_instrumentation.spans.worker import Worker
 from playhead_semconv import attributes as a
 
@@ -97,7 +98,7 @@ class Calls:
         finally:
             self._open.discard(call)
             if call.span.is_recording():
-                call.span.end(end_time=call.ended_ns)
+                end_span(call.span, call.ended_ns)
 
     def _over(self, call: LogicalCall) -> None:
         self.worker.submit(_Ending(self, call))

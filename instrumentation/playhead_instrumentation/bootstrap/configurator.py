@@ -1,0 +1,19 @@
+"""Entry point ``opentelemetry_configurator``: the SDK's own configuration, recorded."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from opentelemetry.sdk._configuration import (
+    _OTelSDKConfigurator,  # pyright: ignore[reportPrivateUsage]
+)
+
+from playhead_instrumentation.bootstrap.start import start_recording
+
+
+class PlayheadConfigurator(_OTelSDKConfigurator):
+    """Configures the SDK as the ``OTEL_*`` variables say, and starts the recording around it."""
+
+    def _configure(self, **kwargs: Any) -> None:
+        start_recording(configure=partial(super()._configure, **kwargs))

@@ -1,0 +1,30 @@
+"""Entry point ``opentelemetry_distro``."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from opentelemetry.instrumentation.dependencies import DependencyConflictError
+from opentelemetry.instrumentation.distro import BaseDistro
+
+from playhead_instrumentation.patches import PATCHES
+
+log = logging.getLogger(__name__)
+
+
+class PlayheadDistro(BaseDistro):
+    """Sets no variable: without ``OTEL_TRACES_EXPORTER`` no stock exporter is used."""
+
+    def _configure(self, **kwargs: Any) -> None:
+        return
+
+    def load_instrumentor(self, entry_point: Any, **kwargs: Any) -> None:
+        """Load one instrumentor. Where it fails, the others are loaded all the same."""
+        try:
+            super().load_instrumentor(entry_point, **kwargs)
+        except (ImportError, DependencyConflictError):
+            raise  # the caller knows these, and goes on
+        except Exception as problem:
+            log.exception("Instrumenting of %s failed", entry_point.name)
+            PATCHES.failed(entry_point.name, problem)

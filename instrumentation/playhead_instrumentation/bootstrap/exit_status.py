@@ -1,0 +1,51 @@
+"""How the process ends, as far as can be known from inside."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from typing import Any
+
+from playhead_semconv.facts import ErrorRecord
+
+
+class ExitStatus:
+    """Remembers what `sys.exit` was called with in the main thread. The interpreter tells nobody."""
+
+    def __init__(self) -> None:
+        self._code: int | None = None
+
+    def watch(self) -> None:
+        """Patch `sys.exit`."""
+        original = sys.exit
+
+        @functools.wraps(original)
+        def leave(status: Any = None, /) -> None:
+            if threading.current_thread() is threading.main_thread():
+                self._code = code_of(status)
+            original(status)
+
+        sys.exit = leave  # pyright: ignore[reportAttributeAccessIssue]
+
+    def known(self) -> tuple[int, ErrorRecord | None]:
+        """Exit code, and the exception that nobody caught, in a process that is going down."""
+        error: BaseException | None = getattr(sys, "last_value", None)
+        if error is not None:
+            cls = type(error)
+            return 1, ErrorRecord(cls.__module__, cls.__qualname__, _text(error))
+        return self._code or 0, None
+
+
+def code_of(status: object) -> int:
+    """The exit code that ``sys.exit(status)`` makes."""
+    if status is None:
+        return 0
+    return status & 0xFF if isinstance(status, int) else 1
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        return ""

@@ -1,0 +1,26 @@
+"""Entry point ``opentelemetry_instrumentor``: records where another configurator set up the SDK."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from opentelemetry.instrumentation.instrumentor import (
+    BaseInstrumentor,  # pyright: ignore[reportAttributeAccessIssue]
+)
+
+from playhead_instrumentation.bootstrap.start import start_recording
+
+
+class PlayheadInstrumentor(BaseInstrumentor):
+    """Starts the recording, if it was not started with the configuration of the SDK."""
+
+    def instrumentation_dependencies(self) -> Collection[str]:
+        """None: what is there is found out when it is imported."""
+        return ()
+
+    def _instrument(self, **kwargs: Any) -> None:
+        start_recording()
+
+    def _uninstrument(self, **kwargs: Any) -> None:
+        return

@@ -1,0 +1,232 @@
+"""Every `TracerProvider` of the process is recorded, whoever makes it, and whenever.
+
+The SDK's classes are patched, not one provider: programs set their own, or several, or keep one for
+themselves. What is patched, and what for:
+
+==================================  ================================================================
+``TracerProvider.__init__``         the recording processor comes first, the sampler records all
+``TracerProvider.shutdown``         what is still open is ended, what is ended late is drained before
+``TracerProvider.force_flush``      what is ended late is drained before
+``Tracer.start_span``               a span without a parent is the run root's child
+``trace._set_tracer_provider``      the program's own provider takes the place of ours
+==================================  ================================================================
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk import trace as sdk_trace
+from opentelemetry.util._once import Once
+
+from playhead_instrumentation.bootstrap.exporters import bound_existing
+from playhead_instrumentation.bootstrap.sampling import RecordAll
+from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.spans.processor import RecordingProcessor
+
+log = logging.getLogger(__name__)
+
+DRAIN_S = 30.0
+"""How long a shutdown waits for spans that end late; the SDK's own limit for its exporters."""
+
+
+class Keeper(Protocol):
+    """What happens to spans around their provider's life."""
+
+    def adopt(self, context: Context | None, kind: trace.SpanKind) -> Context | None:
+        """The context in which a span starts."""
+        ...
+
+    def drain(self, timeout_s: float) -> bool:
+        """End what is over but not ended yet."""
+        ...
+
+    def close(self, provider: sdk_trace.TracerProvider) -> None:
+        """The provider is about to shut down: end its open spans that are ours."""
+        ...
+
+
+class Providers:
+    """The providers of this process, and the hooks in the SDK."""
+
+    def __init__(self, processor: RecordingProcessor, keeper: Keeper) -> None:
+        self._processor = processor
+        self._keeper = keeper
+        self._own: sdk_trace.TracerProvider | None = None
+        self._private: sdk_trace.TracerProvider | None = None
+        self._tracer: tuple[Any, trace.Tracer] | None = None
+
+    def install(self, patches: Patches) -> None:
+        """Patch the SDK, and attach to the provider that is set already."""
+        patches.attempt("TracerProvider", self._patch_provider)
+        patches.attempt("Tracer", self._patch_tracer)
+        patches.attempt("set_tracer_provider", self._patch_setter)
+        present = getattr(trace, "_TRACER_PROVIDER", None)
+        if isinstance(present, sdk_trace.TracerProvider):
+            self.attach_late(present)
+
+    def ensure(self) -> None:
+        """Set a provider where nobody has set one.
+
+        One that exports to nobody else, ours or the configurator's, makes way for the program's own.
+        """
+        if getattr(trace, "_TRACER_PROVIDER", None) is None:
+            trace.set_tracer_provider(sdk_trace.TracerProvider())
+        provider: Any = trace.get_tracer_provider()
+        processors = getattr(provider, "_active_span_processor", None)
+        if getattr(processors, "_span_processors", None) == (self._processor,):
+            self._own = provider
+
+    def tracer(self) -> trace.Tracer:
+        """The tracer for our own spans: of the global provider, where that is an SDK's."""
+        provider: Any = trace.get_tracer_provider()
+        if self._tracer is not None and self._tracer[0] is provider:
+            return self._tracer[1]
+        home = provider
+        if not isinstance(provider, sdk_trace.TracerProvider):
+            if self._private is None:
+                self._private = sdk_trace.TracerProvider()
+            home = self._private
+        tracer = home.get_tracer("playhead", _version())
+        self._tracer = (provider, tracer)
+        return tracer
+
+    def attach(self, provider: Any) -> None:
+        """Record all spans of ``provider``."""
+        if isinstance(provider.sampler, RecordAll):
+            return
+        provider.sampler = RecordAll(provider.sampler)
+        for tracer in getattr(provider, "_tracers", {}).values():
+            tracer.sampler = provider.sampler
+        provider.add_span_processor(self._processor)
+
+    def attach_late(self, provider: Any) -> None:
+        """The same for a provider that was made before its class was patched."""
+        if isinstance(provider.sampler, RecordAll):
+            return
+        self.attach(provider)
+        processors = getattr(provider, "_active_span_processor", None)
+        for processor in getattr(processors, "_span_processors", ()):
+            bound_existing(processor)
+        if getattr(provider, "_atexit_handler", None) is not None:
+            # atexit holds the method as it was before the patch.
+            atexit.unregister(provider._atexit_handler)
+            provider._atexit_handler = atexit.register(provider.shutdown)
+
+    def _patch_provider(self) -> None:
+        owner: Any = sdk_trace.TracerProvider
+        for name, wrap in (
+            ("__init__", self._init),
+            ("shutdown", self._shutdown),
+            ("force_flush", self._force_flush),
+        ):
+            setattr(owner, name, wrap(required(owner, name)))
+
+    def _patch_tracer(self) -> None:
+        owner: Any = sdk_trace.Tracer
+        original = required(owner, "start_span")
+        adopt = self._keeper.adopt
+
+        @functools.wraps(original)
+        def start_span(
+            tracer: Any,
+            name: str,
+            context: Context | None = None,
+            kind: trace.SpanKind = trace.SpanKind.INTERNAL,
+            *args: Any,
+            **kwargs: Any,
+        ) -> Any:
+            try:
+                context = adopt(context, kind)
+            except Exception:
+                log.debug("playhead could not open the run root", exc_info=True)
+            return original(tracer, name, context, kind, *args, **kwargs)
+
+        owner.start_span = start_span
+
+    def _patch_setter(self) -> None:
+        module: Any = trace
+        original = required(module, "_set_tracer_provider")
+
+        @functools.wraps(original)
+        def set_tracer_provider(tracer_provider: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                self._make_way(tracer_provider)
+                if isinstance(tracer_provider, sdk_trace.TracerProvider):
+                    self.attach_late(tracer_provider)
+            except Exception:
+                log.debug("playhead could not make way for a provider", exc_info=True)
+            return original(tracer_provider, *args, **kwargs)
+
+        module._set_tracer_provider = set_tracer_provider
+
+    def _init(self, original: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(original)
+        def init(provider: Any, *args: Any, **kwargs: Any) -> None:
+            original(provider, *args, **kwargs)
+            try:
+                self.attach(provider)
+            except Exception:
+                log.debug("playhead could not attach to a provider", exc_info=True)
+
+        return init
+
+    def _shutdown(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def shutdown(provider: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                self._keeper.close(provider)
+                self._keeper.drain(DRAIN_S)
+            except Exception:
+                log.debug("playhead could not end what was open", exc_info=True)
+            return original(provider, *args, **kwargs)
+
+        return shutdown
+
+    def _force_flush(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(original)
+        def force_flush(provider: Any, timeout_millis: int = 30000) -> Any:
+            started = time.monotonic()
+            try:
+                self._keeper.drain(timeout_millis / 1000)
+            except Exception:
+                log.debug("playhead could not drain", exc_info=True)
+            spent_ms = int((time.monotonic() - started) * 1000)
+            return original(provider, max(1, timeout_millis - spent_ms))
+
+        return force_flush
+
+    def _make_way(self, successor: Any) -> None:
+        """Let ``successor`` be the global provider instead of ours, tracers that are out included."""
+        own: Any = self._own
+        if own is None or successor is own or getattr(trace, "_TRACER_PROVIDER", None) is not own:
+            return
+        self._own = None
+        module: Any = trace
+        module._TRACER_PROVIDER = None
+        module._TRACER_PROVIDER_SET_ONCE = Once()
+        heir: Any = successor
+        if not isinstance(successor, sdk_trace.TracerProvider):
+            return
+        self.attach_late(heir)
+        for tracer in list(getattr(own, "_tracers", {}).values()):
+            tracer.sampler = heir.sampler
+            tracer.resource = heir.resource
+            tracer.span_processor = heir._active_span_processor
+            tracer.id_generator = heir.id_generator
+            tracer._span_limits = heir._span_limits
+        self._processor.move(own._active_span_processor, heir._active_span_processor)
+
+
+@functools.cache
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("playhead-instrumentation")

@@ -1,0 +1,106 @@
+"""What records in this process, and how it ends."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Any
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import TracerProvider
+
+from playhead_instrumentation import session
+from playhead_instrumentation.bootstrap.exit_status import ExitStatus
+from playhead_instrumentation.bootstrap.notices import Notices
+from playhead_instrumentation.bootstrap.providers import DRAIN_S, Providers
+from playhead_instrumentation.bootstrap.run_root import RunRoot
+from playhead_instrumentation.patches import PATCHES
+from playhead_instrumentation.session import Session
+from playhead_instrumentation.spans.calls import Calls
+from playhead_instrumentation.spans.finish import Finisher
+from playhead_instrumentation.spans.processor import RecordingProcessor
+from playhead_semconv import attributes as a
+from playhead_semconv.seams import Outlet
+from playhead_semconv.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+class Recording:
+    """What records in this process. Made by `start_recording`."""
+
+    def __init__(self, settings: Settings, notices: Notices) -> None:
+        self.settings = settings
+        self.notices = notices
+        self.outlet: Outlet | None = None
+        self.session: Session | None = None
+        self.root: RunRoot | None = None
+        self.processor = RecordingProcessor()
+        self.providers = Providers(self.processor, self)
+        self.exit_status = ExitStatus()
+        self.calls = Calls(
+            self.providers.tracer,
+            Finisher(
+                lambda: None if self.session is None else self.session.sink,
+                settings.span_budget_bytes,
+                content=settings.content != "metadata",
+                scrub=self._scrub,
+            ),
+        )
+        self._ended = False
+
+    def adopt(self, context: Context | None, kind: trace.SpanKind) -> Context | None:
+        """The context in which a span starts: under the run root if it has no parent."""
+        root = self.root
+        return context if root is None or self._ended else root.adopt(context, kind)
+
+    def drain(self, timeout_s: float) -> bool:
+        """Have the spans ended whose calls are over."""
+        return self.calls.worker.drain(timeout_s)
+
+    def close(self, provider: TracerProvider) -> None:
+        """End what ``provider`` will not export any more once it is shut down."""
+        processor: Any = getattr(provider, "_active_span_processor", None)
+        if self.session is not None and not threading.main_thread().is_alive():
+            # The interpreter ends, and with it what is still held; before that, streams go on.
+            self.session.abandon()
+        self.calls.abandon(lambda call: getattr(call.span, "_span_processor", None) is processor)
+        self.drain(DRAIN_S)
+        root = self.root
+        if root is not None and getattr(root.span, "_span_processor", None) is processor:
+            root.end(self._at_end())
+
+    def flush(self, timeout_s: float) -> bool:
+        """Have everything delivered that is over by now; False if ``timeout_s`` was not enough."""
+        drained = self.drain(timeout_s)
+        return drained if self.outlet is None else self.outlet.flush(timeout_s) and drained
+
+    def end(self) -> None:
+        """The process ends in order: end what is open, write the exit fact. Idempotent, never raises."""
+        if self._ended:
+            return
+        try:
+            if self.session is not None:
+                self.session.abandon()
+            self.calls.abandon()
+            self.drain(DRAIN_S)
+            if self.root is not None:
+                self.root.end(self._at_end())
+            self._ended = True
+            self.calls.worker.finish_inline()
+            session.stop(*self.exit_status.known())
+        except Exception:
+            log.debug("playhead could not end in order", exc_info=True)
+
+    def end_worker(self) -> None:
+        """The same in a process of `multiprocessing`, which leaves without `atexit`."""
+        self.end()
+        if self.outlet is not None:
+            self.outlet.close(self.settings.exit_flush_ms / 1000)
+
+    def _at_end(self) -> dict[str, Any]:
+        return {a.PLAYHEAD_RUN_PATCHED: PATCHES.patched(), a.PLAYHEAD_RUN_UNPATCHED: PATCHES.unpatched()}
+
+    def _scrub(self, text: str) -> str:
+        return text if self.session is None else self.session.redactor.text(text)

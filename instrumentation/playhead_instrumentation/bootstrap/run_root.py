@@ -1,0 +1,144 @@
+"""The span of the run: what a process does without being asked has it as its parent.
+
+Its ids are known from the start, so that the tape's first fact and child processes can name it; the
+span itself is opened with the first span that has no parent.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
+
+from playhead_instrumentation.spans.processor import end_span
+from playhead_semconv import attributes as a
+from playhead_semconv.values import GenAiOperationName
+
+ADOPTS_NOT = (trace.SpanKind.SERVER, trace.SpanKind.CONSUMER)
+"""What comes from outside starts a trace of its own."""
+
+_ROOT = otel_context.create_key("playhead-run-root")
+
+
+class _Given(IdGenerator):
+    """Gives out the ids that were chosen before."""
+
+    def __init__(self, trace_id: int, span_id: int) -> None:
+        self._trace_id, self._span_id = trace_id, span_id
+
+    def generate_trace_id(self) -> int:
+        return self._trace_id
+
+    def generate_span_id(self) -> int:
+        return self._span_id
+
+
+class RunRoot:
+    """The root span of this process: chosen, opened at need, ended once."""
+
+    def __init__(
+        self,
+        tracer: Callable[[], trace.Tracer],
+        *,
+        parent: trace.SpanContext | None = None,
+        links: Sequence[trace.Link] = (),
+        ids: IdGenerator | None = None,
+        on_open: Callable[[], None] | None = None,
+    ) -> None:
+        """``parent``: the span of another process that started this one; ``on_open`` is told once."""
+        self.name = "run"
+        self.attributes: dict[str, Any] = {}
+        self._tracer = tracer
+        self._links = links
+        self._ids = ids or RandomIdGenerator()
+        self._on_open = on_open
+        self._lock = threading.RLock()
+        self._choose(parent)
+        os.register_at_fork(before=self._before_fork, after_in_child=self._after_fork)
+
+    def _choose(self, parent: trace.SpanContext | None) -> None:
+        self.parent = parent
+        self.trace_id = parent.trace_id if parent is not None else self._ids.generate_trace_id()
+        self.span_id = self._ids.generate_span_id()
+        self.span: trace.Span | None = None
+
+    @property
+    def ids(self) -> tuple[bytes, bytes]:
+        """Trace id, 16 bytes, and span id, 8 bytes."""
+        return self.trace_id.to_bytes(16, "big"), self.span_id.to_bytes(8, "big")
+
+    @property
+    def run_id(self) -> str:
+        """Trace id and span id, hex, joined by a dash."""
+        return f"{self.trace_id:032x}-{self.span_id:016x}"
+
+    def open(self) -> trace.Span:
+        """The root span, started if it was not."""
+        span = self.span
+        if span is not None:
+            return span
+        with self._lock:
+            if self.span is not None:
+                return self.span
+            tracer: Any = copy.copy(self._tracer())
+            tracer.id_generator = _Given(self.trace_id, self.span_id)
+            outside = Context({_ROOT: True})
+            if self.parent is not None:
+                outside = trace.set_span_in_context(trace.NonRecordingSpan(self.parent), outside)
+            self.span = tracer.start_span(
+                self.name,
+                context=outside,
+                kind=trace.SpanKind.INTERNAL,
+                attributes={**self.attributes, a.PLAYHEAD_RUN_ID: self.run_id},
+                links=self._links,
+            )
+            if self._on_open is not None:
+                self._on_open()
+        return self.span  # pyright: ignore[reportReturnType]
+
+    def adopt(self, context: Context | None, kind: trace.SpanKind) -> Context | None:
+        """The context in which a span of ``kind`` starts: the given one, with the root for no parent."""
+        if kind in ADOPTS_NOT or (context is not None and _ROOT in context):
+            return context
+        if trace.get_current_span(context).get_span_context().is_valid:
+            return context
+        return trace.set_span_in_context(self.open(), context)
+
+    def end(self, attributes: Mapping[str, Any] | None = None) -> None:
+        """End the root, if it was opened and is still open."""
+        span = self.span
+        if span is not None and span.is_recording():
+            if attributes:
+                span.set_attributes(attributes)
+            end_span(span)
+
+    def _before_fork(self) -> None:
+        self.open()
+
+    def _after_fork(self) -> None:
+        parent = self.span.get_span_context() if self.span is not None else None
+        self._lock = threading.RLock()
+        self._choose(parent)
+
+
+def described(agent: str, attributes: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Name and attributes of the root of a process: an agent where one is named, else a script.
+
+    ``attributes``: the ``playhead.run.*`` facts of the process.
+    """
+    if agent:
+        named = {
+            a.GEN_AI_OPERATION_NAME: GenAiOperationName.INVOKE_AGENT,
+            a.GEN_AI_AGENT_NAME: agent,
+        }
+        return f"{GenAiOperationName.INVOKE_AGENT} {agent}", {**attributes, **named}
+    script = str(attributes.get(a.PLAYHEAD_RUN_SCRIPT, ""))
+    name = script if script.startswith("-m ") else os.path.basename(script)
+    return f"run {name}" if name else "run", dict(attributes)

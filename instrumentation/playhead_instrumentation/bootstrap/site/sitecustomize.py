@@ -1,0 +1,30 @@
+"""Runs at the start of Python children of a recorded process. Not imported by anything.
+
+A child may be another Python, which has no playhead: then nothing happens. A `sitecustomize` that this
+one stands before is run as well.
+"""
+
+import importlib.util
+import os
+import sys
+from importlib.machinery import PathFinder
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def _run_shadowed() -> None:
+    path = [folder for folder in sys.path if os.path.abspath(folder) != HERE]
+    spec = PathFinder.find_spec("sitecustomize", path)
+    if spec is not None and spec.loader is not None:
+        module = importlib.util.module_from_spec(spec)
+        sys.modules["sitecustomize"] = module
+        spec.loader.exec_module(module)
+
+
+try:
+    from playhead_instrumentation.bootstrap.launch import launch
+except ImportError:
+    pass
+else:
+    launch()
+_run_shadowed()

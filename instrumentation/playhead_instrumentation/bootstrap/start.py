@@ -1,0 +1,222 @@
+"""Start of the recording: what is opened, patched and wired, and in which order.
+
+The order is that of `atexit`, backwards: what is registered first runs last. So the outlet is opened
+before any provider is made, and at exit the providers shut down (after what ends late was drained),
+then the run root ends and the exit fact is written, then the outlet delivers.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from importlib.metadata import entry_points
+from types import ModuleType
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import SpanProcessor
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+
+from playhead_instrumentation import boundaries, lanes, session
+from playhead_instrumentation.bootstrap.children import Children, extracted
+from playhead_instrumentation.bootstrap.configuration import settings_of_process
+from playhead_instrumentation.bootstrap.exporters import bound_exporters
+from playhead_instrumentation.bootstrap.notices import Notices
+from playhead_instrumentation.bootstrap.recording import Recording
+from playhead_instrumentation.bootstrap.run_root import RunRoot, described
+from playhead_instrumentation.clients import anthropic, openai
+from playhead_instrumentation.patches import PATCHES, Patches
+from playhead_instrumentation.session import Session
+from playhead_semconv import attributes as a
+from playhead_semconv.seams import Outlet, Sink, Tape
+from playhead_semconv.settings import Settings
+
+OUTLETS = "playhead_outlet"
+"""Entry point group of what a record is sent through."""
+
+NAME = "playhead"
+"""Of the instrumentor, as ``OTEL_PYTHON_DISABLED_INSTRUMENTATIONS`` names it."""
+
+log = logging.getLogger(__name__)
+
+_starting = threading.RLock()
+_recording: Recording | None = None
+
+
+def current() -> Recording | None:
+    """The recording of this process; None when nothing is recorded."""
+    return _recording
+
+
+def start_recording(
+    *,
+    configure: Callable[[], None] | None = None,
+    settings: Settings | None = None,
+    tape: Tape | None = None,
+    sink: Sink | None = None,
+    origin: str = "",
+) -> Recording | None:
+    """Record this process from now on. Once: later calls give the same recording. Never raises.
+
+    ``configure`` sets up the OTel SDK; it is called in any case. ``settings``: by default those of the
+    environment and the configuration files. ``tape`` and ``sink``: replay; the exchanges of the tape
+    answer, the facts go to the sink. ``origin``: run id of the run that is replayed.
+
+    None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``).
+    """
+    global _recording
+    with _starting:
+        if _recording is not None:
+            _configured(configure, _recording.notices)
+            return _recording
+        problem = ""
+        if settings is None:
+            settings, problem = settings_of_process()
+        notices = Notices(settings.quiet)
+        if problem:
+            notices.problem(problem)
+        if settings.disabled or (tape is None and _switched_off()):
+            _configured(configure, notices)
+            return None
+        _recording = recording = Recording(settings, notices)
+        try:
+            _start(recording, configure, tape, sink, origin)
+        except Exception as failure:
+            log.debug("playhead could not start", exc_info=True)
+            notices.problem(f"cannot record: {failure}")
+        return recording
+
+
+def flush(timeout_s: float = 30.0) -> bool:
+    """Have delivered what is recorded by now; False if ``timeout_s`` was not enough."""
+    recording = _recording
+    return True if recording is None else recording.flush(timeout_s)
+
+
+def _start(
+    recording: Recording,
+    configure: Callable[[], None] | None,
+    tape: Tape | None,
+    sink: Sink | None,
+    origin: str,
+) -> None:
+    settings, notices = recording.settings, recording.notices
+    PATCHES.on_failure = notices.unpatched
+    if sink is None:
+        recording.outlet = _open_outlet(settings, notices)
+    atexit.register(recording.end)
+    recording.exit_status.watch()
+    plumbing = Patches()
+    plumbing.on_failure = notices.unpatched
+    plumbing.attempt("BatchSpanProcessor", bound_exporters)
+    recording.providers.install(plumbing)
+    _configured(configure, notices)
+    recording.providers.ensure()
+
+    parent, baggage = extracted(os.environ)
+    if baggage:
+        otel_context.attach(baggage)
+    recording.root = root = RunRoot(
+        recording.providers.tracer,
+        parent=parent,
+        links=_links(origin),
+        ids=getattr(trace.get_tracer_provider(), "id_generator", None) or RandomIdGenerator(),
+        on_open=lambda: _announce(recording),
+    )
+    if sink is not None or recording.outlet is not None:
+        recording.session = running = session.start(
+            settings,
+            outlet=recording.outlet,
+            sink=sink,
+            tape=tape,
+            run=lambda: root.ids,
+            attributes={a.PLAYHEAD_RUN_ORIGIN: origin} if origin else None,
+            tracer=recording.providers.tracer,
+            submit=recording.calls.worker.submit,
+        )
+        root.name, root.attributes = described(settings.agent, running.process.attributes)
+        ended = recording.outlet.span_processor if recording.outlet is not None else SpanProcessor()
+        recording.processor.connect(running.sink, partial(_lane, running), ended)
+        boundaries.watch(PATCHES, running)
+    openai.watch(PATCHES, recording.calls)
+    anthropic.watch(PATCHES, recording.calls)
+    _watch_children(recording, plumbing)
+    recording.calls.worker.start()
+
+
+def _lane(running: Session) -> int:
+    """The lane that runs now, declared on the tape."""
+    lane = lanes.current()
+    if lane.declared_on != running.sink.instance:
+        running.driver.declare(lane)
+    return lane.hash
+
+
+def _configured(configure: Callable[[], None] | None, notices: Notices) -> None:
+    """Have the SDK set up. A stock exporter that is not there stops neither program nor recording."""
+    if configure is None:
+        return
+    try:
+        configure()
+    except Exception as problem:
+        log.debug("the SDK could not be configured", exc_info=True)
+        notices.problem(f"OpenTelemetry could not be set up as configured: {problem}")
+
+
+def _switched_off() -> bool:
+    names = os.environ.get("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "").split(",")
+    return any(name.strip() in (NAME, "*") for name in names)
+
+
+def _open_outlet(settings: Settings, notices: Notices) -> Outlet | None:
+    """The installed outlet; None, said aloud, where it does not open; None where there is none."""
+    for entry in entry_points(group=OUTLETS):
+        try:
+            return entry.load()(dict(Resource.create().attributes), settings)
+        except Exception as problem:
+            log.debug("an outlet did not open", exc_info=True)
+            notices.problem(f"cannot keep a record, only spans: {problem}")
+    return None
+
+
+def _links(origin: str) -> list[trace.Link]:
+    trace_id, _, span_id = origin.partition("-")
+    try:
+        context = trace.SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=True)
+    except ValueError:
+        return []
+    return [trace.Link(context)] if context.is_valid else []
+
+
+def _announce(recording: Recording) -> None:
+    root = recording.root
+    if root is not None and root.parent is None:
+        attributes = root.attributes
+        recording.notices.recording(
+            str(attributes.get(a.PLAYHEAD_RUN_AGENT, "")),
+            [name for name in PATCHES.patched() if name.split(".")[0] not in sys.stdlib_module_names],
+            str(attributes.get(a.PLAYHEAD_RUN_LEVEL, "")),
+        )
+
+
+def _watch_children(recording: Recording, plumbing: Patches) -> None:
+    def context() -> Context | None:
+        return recording.adopt(None, trace.SpanKind.INTERNAL)
+
+    def watch_workers(util: ModuleType) -> None:
+        def arrange(recording: Recording) -> None:
+            util.Finalize(None, recording.end_worker, exitpriority=-100)
+
+        util.register_after_fork(recording, arrange)
+
+    family = Children(context)
+    plumbing.when_imported("subprocess", "subprocess", family.patch_subprocess)
+    plumbing.when_imported("multiprocessing.util", "multiprocessing", family.patch_multiprocessing)
+    plumbing.when_imported("multiprocessing.util", "multiprocessing workers", watch_workers)

@@ -1,0 +1,155 @@
+"""What the span of a logical call says at its end.
+
+Status, by what happened:
+
+=====================================================  ======  =====================================
+the caller got                                         status  ``error.type``
+=====================================================  ======  =====================================
+an exception, and the provider said why                ERROR   the provider's code or type, or status
+an exception otherwise (timeout, cancelled, …)         ERROR   name of the exception
+a stream in which the provider reported an error       ERROR   the provider's code or type
+a stream that broke (or whose reader was cancelled)    ERROR   name of the exception
+an answer that ends too early though HTTP was whole    ERROR   ``truncated_response``
+an answer that cannot be read                          ERROR   ``malformed_response``
+a stream that it did not read to its end               unset   none; ``playhead.end.how`` = abandoned
+=====================================================  ======  =====================================
+
+An answer whose content is complete is complete, also where the SDK stopped reading before the last byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from opentelemetry.trace import StatusCode
+
+from playhead_instrumentation.attempts import Attempt
+from playhead_instrumentation.spans.budget import fit
+from playhead_instrumentation.spans.call import LogicalCall
+from playhead_instrumentation.spans.processor import end_span
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import EndedHow, ErrorRecord
+from playhead_semconv.seams import Sink
+from playhead_semconv.wire import CONTENT_ATTRIBUTES, Derived, PrefixCache, WireResponse, derive
+
+TRUNCATED = "truncated_response"
+MALFORMED = "malformed_response"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call went: the type of its error (empty: none), and text."""
+
+    error_type: str = ""
+    message: str = ""
+
+
+class Finisher:
+    """Ends spans of calls that are over. Runs in the worker."""
+
+    def __init__(
+        self,
+        sink: Callable[[], Sink | None],
+        budget_bytes: int,
+        *,
+        content: bool = True,
+        scrub: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        """``content``: whether messages go on spans. ``scrub`` takes secrets out of an error's text."""
+        self._sink = sink
+        self._budget_bytes = budget_bytes
+        self._content = content
+        self._scrub = scrub
+        self._cache = PrefixCache()
+
+    def __call__(self, call: LogicalCall) -> None:
+        """Set what is derived from the call's last attempt, and end its span."""
+        span = call.span
+        if not span.is_recording():
+            return
+        attempt = call.attempts[-1] if call.attempts else None
+        attributes: dict[str, Any] = {}
+        derived: Derived | None = None
+        if attempt is not None:
+            derived = derive(call.wire, attempt.request_body, _response(attempt), self._cache)
+            attributes.update(derived.attributes)
+            if derived.streamed and attempt.first_chunk_ns is not None:
+                waited_ns = attempt.first_chunk_ns - call.started_ns
+                attributes[a.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK] = max(0, waited_ns) / 1e9
+            if derived.request_model and call.unnamed:
+                attributes[a.GEN_AI_REQUEST_MODEL] = derived.request_model
+                span.update_name(f"{derived.operation} {derived.request_model}")
+            if not self._content:
+                for name in CONTENT_ATTRIBUTES:
+                    attributes.pop(name, None)
+            if _how(attempt) == "abandoned" and not derived.content_complete:
+                attributes[a.PLAYHEAD_END_HOW] = "abandoned"
+        outcome = outcome_of(call, attempt, derived)
+        if outcome.error_type:
+            attributes[a.ERROR_TYPE] = outcome.error_type
+        context = span.get_span_context()
+        attributes = fit(
+            attributes,
+            self._budget_bytes,
+            self._sink(),
+            longest=_longest(span),
+            trace_id=context.trace_id.to_bytes(16, "big"),
+            span_id=context.span_id.to_bytes(8, "big"),
+            lane=attempt.exchange.lane if attempt is not None else 0,
+        )
+        if attempt is not None and attempt.last_seq >= 0:
+            attributes[a.PLAYHEAD_WIRE] = call.wire
+            attributes[a.PLAYHEAD_EXCHANGE_REF] = f"{attempt.instance.hex()}/{attempt.exchange}"
+            attributes[a.PLAYHEAD_RESTS_ON] = attempt.last_seq
+            derivable = [name for name in CONTENT_ATTRIBUTES if name in attributes]
+            if derivable:
+                attributes[a.PLAYHEAD_DERIVED] = derivable
+        span.set_attributes(attributes)
+        if outcome.error_type:
+            span.set_status(StatusCode.ERROR, self._scrub(outcome.message) or None)
+        end_span(span, call.ended_ns)
+
+
+def outcome_of(call: LogicalCall, attempt: Attempt | None, derived: Derived | None) -> Outcome:
+    """How the call went for its caller."""
+    said = Outcome(derived.error_type, derived.error_message) if derived is not None else Outcome()
+    if call.failure is not None:
+        kind = said.error_type or call.failure.kind
+        return Outcome(kind, said.message or call.failure.message)
+    if attempt is None or derived is None or said.error_type:
+        return said
+    if derived.malformed:
+        return Outcome(MALFORMED, derived.problem)
+    if derived.content_complete:
+        return Outcome()
+    end = attempt.end
+    if end is not None and end.how == "error":
+        error = end.error or ErrorRecord("", "_OTHER", "")
+        builtin = error.module in ("", "builtins")
+        return Outcome(error.qualname if builtin else f"{error.module}.{error.qualname}", error.message)
+    if _how(attempt) == "complete":
+        return Outcome(TRUNCATED, derived.problem)
+    return Outcome()
+
+
+def _response(attempt: Attempt) -> WireResponse:
+    return WireResponse(
+        attempt.status_code,
+        attempt.response_headers,
+        attempt.chunks,
+        complete=_how(attempt) == "complete",
+    )
+
+
+def _how(attempt: Attempt) -> EndedHow:
+    """How the attempt ended. One that is open is of a process that ends: nobody will read on."""
+    return attempt.end.how if attempt.end is not None else "abandoned"
+
+
+def _longest(span: Any) -> int | None:
+    """How many characters of an attribute the SDK keeps; None: all."""
+    limits = getattr(span, "_limits", None)
+    longest = getattr(limits, "max_span_attribute_length", None)
+    return longest if isinstance(longest, int) else None

@@ -1,0 +1,112 @@
+"""The span processor that records: the start of every span as a fact, its end through the outlet."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Fact
+from playhead_semconv.seams import Sink
+
+log = logging.getLogger(__name__)
+
+
+class RecordingProcessor(SpanProcessor):
+    """One per process, attached to every provider. Before `connect` it only keeps what is open."""
+
+    def __init__(self) -> None:
+        self._sink: Sink | None = None
+        self._lane: Callable[[], int] = lambda: 0
+        self._ended: SpanProcessor = SpanProcessor()
+        self._open: dict[int, weakref.ref[Span]] = {}
+        os.register_at_fork(after_in_child=self._disown)
+
+    def connect(self, sink: Sink, lane: Callable[[], int], ended: SpanProcessor) -> None:
+        """Facts go to ``sink`` in the lane of the caller, finished spans to ``ended``."""
+        self._sink, self._lane, self._ended = sink, lane, ended
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        """Put the start on the tape, for the live view and for processes that die."""
+        try:
+            self._open[id(span)] = weakref.ref(span)
+            if self._sink is not None:
+                self._sink.append(started(span, self._lane()))
+            self._ended.on_start(span, parent_context=parent_context)
+        except Exception:
+            log.debug("playhead could not record the start of a span", exc_info=True)
+
+    def _on_ending(self, span: Span) -> None:
+        self._open.pop(id(span), None)
+
+    def on_end(self, span: ReadableSpan) -> None:
+        """Pass a finished span on, sampled or not."""
+        try:
+            self._ended.on_end(span)
+        except Exception:
+            log.debug("playhead could not record the end of a span", exc_info=True)
+
+    def shutdown(self) -> None:
+        """Nothing: one provider of several may go, the recording goes on until the process ends."""
+
+    def force_flush(self, timeout_millis: int = 30000) -> bool:
+        """Have what is there delivered."""
+        try:
+            return self._ended.force_flush(timeout_millis)
+        except Exception:
+            log.debug("playhead could not flush", exc_info=True)
+            return False
+
+    def move(self, old: object, new: object) -> None:
+        """Open spans that would be given to the processor ``old`` at their end are given to ``new``."""
+        for reference in list(self._open.values()):
+            span: Any = reference()
+            if span is not None and span._span_processor is old:
+                span._span_processor = new
+
+    def _disown(self) -> None:
+        # After fork: a span is exported by the process that started it, and by no copy of it.
+        for reference in self._open.values():
+            span: Any = reference()
+            if span is not None:
+                span._span_processor = SpanProcessor()
+        self._open = {}
+
+
+def started(span: Span, lane: int) -> Fact:
+    """The fact that ``span`` has started: name, kind (as OTLP numbers it), parent, attributes."""
+    context = span.get_span_context()
+    parent = span.parent
+    attributes: dict[str, Any] = dict(span.attributes or {})
+    attributes[a.PLAYHEAD_SPAN_NAME] = span.name
+    attributes[a.PLAYHEAD_SPAN_KIND] = span.kind.value + 1
+    attributes[a.PLAYHEAD_SPAN_PARENT] = f"{parent.span_id:016x}" if parent is not None else ""
+    return Fact(
+        span.start_time or time.time_ns(),
+        lane,
+        e.PLAYHEAD_SPAN_START,
+        context.trace_id.to_bytes(16, "big"),
+        context.span_id.to_bytes(8, "big"),
+        attributes=attributes,
+    )
+
+
+def end_span(span: Any, end_time_ns: int | None = None) -> None:
+    """End ``span``; recorded also where the program's own processors cannot take it any more.
+
+    `ConcurrentMultiSpanProcessor` raises while the interpreter goes down: its threads are gone.
+    """
+    try:
+        span.end(end_time_ns)
+    except RuntimeError:
+        for processor in getattr(span._span_processor, "_span_processors", ()):
+            if isinstance(processor, RecordingProcessor):
+                processor.on_end(span._readable_span())

@@ -1,0 +1,276 @@
+"""`opentelemetry-instrument` and the standard variables: what is recorded, and what others get."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+
+import pytest
+from support.programs import attributes
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+
+STEP = """
+from opentelemetry import trace
+with trace.get_tracer("mine").start_as_current_span("step", attributes={"n": 1}):
+    print("done")
+"""
+
+
+def names(program) -> list[str]:
+    return [span.name for span in program.spans()]
+
+
+def exported(stdout: str) -> list[dict]:
+    """The spans that the console exporter printed."""
+    decoder, at, found = json.JSONDecoder(), 0, []
+    while (start := stdout.find("{", at)) >= 0:
+        span, at = decoder.raw_decode(stdout, start)
+        found.append(span)
+    return found
+
+
+def test_records_with_the_two_distributions_alone(program):
+    run = program(STEP)
+    done = run.instrumented()
+    assert (done.stdout, done.returncode) == ("done\n", 0)
+    assert done.stderr == "playhead: recording agent\n"
+    assert names(run) == ["run agent.py", "step"]
+    root, step = run.spans()
+    assert (root.parent_span_id, step.parent_span_id) == (b"", root.span_id)
+    assert attributes(step) == {"n": 1}
+    starts = run.facts(e.PLAYHEAD_SPAN_START)
+    assert [(fact.span_id, fact.attributes[a.PLAYHEAD_SPAN_PARENT]) for fact in starts] == [
+        (root.span_id, ""),
+        (step.span_id, root.span_id.hex()),
+    ]
+    assert starts[1].attributes["n"] == 1
+    (started,) = run.facts(e.PLAYHEAD_PROCESS_START)
+    assert (started.trace_id, started.span_id) == (root.trace_id, root.span_id)
+    (ended,) = run.facts(e.PLAYHEAD_PROCESS_EXIT)
+    assert ended.attributes[a.PLAYHEAD_PROCESS_EXIT_CODE] == 0
+
+
+def test_the_run_root_describes_the_process(program):
+    run = program(STEP)
+    run.instrumented("python", "agent.py", "--order", "81", PYTHONHASHSEED="7")
+    root = run.span("run agent.py")
+    found = attributes(root)
+    assert found[a.PLAYHEAD_RUN_ARGV] == ["agent.py", "--order", "81"]
+    assert found[a.PLAYHEAD_RUN_CWD] == str(run.folder)
+    assert found[a.PLAYHEAD_RUN_HASH_SEED] == "7"
+    assert found[a.PLAYHEAD_RUN_LEVEL] == "causal"
+    assert found[a.PLAYHEAD_RUN_AGENT] == "agent"
+    assert found[a.PLAYHEAD_RUN_ID] == f"{root.trace_id.hex()}-{root.span_id.hex()}"
+    assert found[a.PLAYHEAD_RUN_UNPATCHED] == []
+    assert any(package.startswith("opentelemetry-sdk==") for package in found[a.PLAYHEAD_RUN_PACKAGES])
+
+
+def test_a_named_agent_is_invoked(program):
+    run = program(STEP)
+    done = run.instrumented(PLAYHEAD_AGENT="refund")
+    assert done.stderr == "playhead: recording refund\n"
+    root = run.span("invoke_agent refund")
+    found = attributes(root)
+    assert (found[a.GEN_AI_OPERATION_NAME], found[a.GEN_AI_AGENT_NAME]) == ("invoke_agent", "refund")
+    assert found[a.PLAYHEAD_RUN_AGENT] == "refund"
+
+
+def test_quiet_and_disabled(program):
+    run = program(STEP)
+    assert run.instrumented(PLAYHEAD_QUIET="1").stderr == ""
+    assert names(run) == ["run agent.py", "step"]
+    for variable, value in (
+        ("PLAYHEAD_DISABLED", "1"),
+        ("OTEL_SDK_DISABLED", "true"),
+        ("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "playhead"),
+        ("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "*"),
+    ):
+        other = program(STEP)
+        done = other.instrumented(**{variable: value})
+        assert (done.stdout, done.stderr) == ("done\n", ""), variable
+        assert other.records() == {}
+
+
+def test_a_mistake_in_the_settings_is_said_and_stops_nothing(program):
+    run = program(STEP)
+    (run.folder / "pyproject.toml").write_text("[tool.playhead]\nqiet = true\n", "utf-8")
+    done = run.instrumented()
+    assert done.stdout == "done\n"
+    assert "playhead: error[configuration]: unknown setting qiet in" in done.stderr
+    assert "playhead: hint: did you mean quiet?" in done.stderr
+    assert names(run) == ["run agent.py", "step"]
+
+
+def test_settings_from_the_nearest_pyproject(program):
+    run = program(STEP)
+    (run.folder / "pyproject.toml").write_text('[tool.playhead]\nagent = "from-file"\n', "utf-8")
+    assert run.instrumented().stderr == "playhead: recording from-file\n"
+
+
+def test_console_exporter_gets_the_same_spans(program):
+    run = program(STEP)
+    done = run.instrumented(OTEL_TRACES_EXPORTER="console", PLAYHEAD_QUIET="1", OTEL_SERVICE_NAME="svc")
+    assert done.stderr == ""
+    spans = exported(done.stdout.replace("done\n", "", 1))
+    assert [span["name"] for span in spans] == ["step", "invoke_agent svc"]
+    assert [span["context"]["span_id"] for span in spans] == [
+        "0x" + run.span(name).span_id.hex() for name in ("step", "invoke_agent svc")
+    ]
+    assert spans[0]["resource"]["attributes"]["service.name"] == "svc"
+
+
+@pytest.mark.parametrize(
+    "sampler",
+    [
+        {"OTEL_TRACES_SAMPLER": "always_off"},
+        {"OTEL_TRACES_SAMPLER": "parentbased_traceidratio", "OTEL_TRACES_SAMPLER_ARG": "0"},
+    ],
+)
+def test_at_zero_percent_others_get_nothing_and_the_record_everything(program, sampler):
+    run = program(STEP)
+    done = run.instrumented(OTEL_TRACES_EXPORTER="console", **sampler)
+    assert done.stdout == "done\n"
+    assert names(run) == ["run agent.py", "step"]
+    assert attributes(run.span("step")) == {"n": 1}
+    assert not run.span("step").flags & 1
+
+
+def test_a_stock_exporter_that_is_not_there_stops_nothing(program):
+    run = program(STEP)
+    done = run.instrumented(OTEL_TRACES_EXPORTER="nowhere")
+    assert done.stdout == "done\n"
+    assert "playhead: OpenTelemetry could not be set up as configured: " in done.stderr
+    assert names(run) == ["run agent.py", "step"]
+
+
+def test_resource_and_limits_are_honoured(program):
+    run = program(
+        """
+from opentelemetry import trace
+with trace.get_tracer("mine").start_as_current_span("step") as span:
+    span.set_attribute("text", "x" * 100)
+    print(span.resource.attributes["team"])
+"""
+    )
+    done = run.instrumented(
+        OTEL_RESOURCE_ATTRIBUTES="team=agents", OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT="10"
+    )
+    assert done.stdout == "agents\n"
+    assert attributes(run.span("step")) == {"text": "x" * 10}
+
+
+def test_a_script_with_a_shebang(program):
+    run = program("#!/usr/bin/env python3\n" + STEP)
+    os.chmod(run.folder / "agent.py", 0o755)
+    done = run.instrumented("./agent.py", "--fast")
+    assert (done.stdout, done.returncode) == ("done\n", 0)
+    root = run.span("run agent.py")
+    assert attributes(root)[a.PLAYHEAD_RUN_ARGV] == ["./agent.py", "--fast"]
+
+
+def test_a_module(program):
+    run = program(STEP, name="tool.py")
+    done = run.instrumented("python", "-m", "tool", "x")
+    assert done.stdout == "done\n"
+    found = attributes(run.span("run -m tool"))
+    assert (found[a.PLAYHEAD_RUN_SCRIPT], found[a.PLAYHEAD_RUN_AGENT]) == ("-m tool", "tool")
+
+
+EXITS = {
+    "import sys; sys.exit(3)": (3, 3, None),
+    "import sys; sys.exit('gone')": (1, 1, None),
+    "raise ValueError('no order')": (1, 1, "ValueError"),
+    "pass": (0, 0, None),
+}
+
+
+@pytest.mark.parametrize("ending", EXITS)
+def test_how_the_process_ended(program, ending):
+    returncode, code, error = EXITS[ending]
+    run = program(STEP + ending + "\n")
+    assert run.instrumented().returncode == returncode
+    (ended,) = run.facts(e.PLAYHEAD_PROCESS_EXIT)
+    assert ended.attributes[a.PLAYHEAD_PROCESS_EXIT_CODE] == code
+    assert ended.attributes.get(a.PLAYHEAD_ERROR_QUALNAME) == error
+
+
+def test_os_exit_leaves_the_facts(program):
+    run = program(STEP + "import os; os._exit(4)\n")
+    assert run.instrumented().returncode == 4
+    assert names(run) == ["step"]
+    assert [fact.attributes[a.PLAYHEAD_SPAN_NAME] for fact in run.facts(e.PLAYHEAD_SPAN_START)] == [
+        "run agent.py",
+        "step",
+    ]
+    assert run.facts(e.PLAYHEAD_PROCESS_EXIT) == []
+
+
+def plugin(folder, name: str, group: str, value: str, source: str) -> None:
+    """A distribution with one entry point, importable from ``folder``."""
+    (folder / f"{name}.py").write_text(source, "utf-8")
+    info = folder / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", "utf-8")
+    (info / "entry_points.txt").write_text(f"[{group}]\n{name} = {name}:{value}\n", "utf-8")
+
+
+BROKEN = """
+from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
+class Broken(BaseInstrumentor):
+    def instrumentation_dependencies(self): return ()
+    def _instrument(self, **kwargs): raise ZeroDivisionError("at once")
+    def _uninstrument(self, **kwargs): pass
+"""
+LATER = """
+from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
+class Later(BaseInstrumentor):
+    def instrumentation_dependencies(self): return ()
+    def _instrument(self, **kwargs): print("later")
+    def _uninstrument(self, **kwargs): pass
+"""
+
+
+def test_an_instrumentor_that_fails_stops_no_other(program):
+    run = program(STEP)
+    plugin(run.folder, "aaa_broken", "opentelemetry_instrumentor", "Broken", BROKEN)
+    plugin(run.folder, "zzz_later", "opentelemetry_instrumentor", "Later", LATER)
+    done = run.instrumented()
+    assert done.stdout == "later\ndone\n"
+    assert "playhead: cannot record aaa_broken: ZeroDivisionError: at once" in done.stderr
+    root = run.span("run agent.py")
+    assert attributes(root)[a.PLAYHEAD_RUN_UNPATCHED] == ["aaa_broken: ZeroDivisionError: at once"]
+
+
+OTHER_CONFIGURATOR = """
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, ConsoleSpanExporter
+class Other:
+    def configure(self, **kwargs):
+        provider = TracerProvider()
+        provider.add_span_processor(BatchSpanProcessor(ConsoleSpanExporter()))
+        trace.set_tracer_provider(provider)
+"""
+
+
+def test_where_another_configurator_is_chosen_the_instrumentor_records(program):
+    run = program(STEP)
+    plugin(run.folder, "other", "opentelemetry_configurator", "Other", OTHER_CONFIGURATOR)
+    done = run.instrumented(OTEL_PYTHON_CONFIGURATOR="other", PLAYHEAD_QUIET="1")
+    assert done.stdout.startswith("done\n")
+    assert [span["name"] for span in exported(done.stdout[5:])] == ["step", "run agent.py"]
+    assert names(run) == ["run agent.py", "step"]
+
+
+def test_what_was_patched_is_said_once_and_put_on_the_root(program):
+    run = program("import openai, anthropic, httpx\n" + STEP)
+    done = run.instrumented()
+    (line,) = done.stderr.splitlines()
+    assert re.fullmatch(r"playhead: recording \S+ \((.*); causal\)", line)
+    said = line.partition("(")[2].partition(";")[0].split(", ")
+    assert {"openai", "anthropic", "httpx", "httpx2"} <= set(said)
+    root = run.span("run agent.py")
+    assert {"openai", "anthropic", "httpx", "httpx2"} <= set(attributes(root)[a.PLAYHEAD_RUN_PATCHED])

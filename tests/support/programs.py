@@ -1,0 +1,122 @@
+"""Programs in processes of their own, recorded into a spool that nobody empties; and what is in it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
+from support.spools import forget
+
+from playhead_exporter.spool import Places
+from playhead_semconv.facts import Fact
+from playhead_semconv.frames import Header, Scan, SpanRecord
+from playhead_semconv.otlp.values import attributes_of
+from playhead_semconv.settings import Settings
+
+BIN = Path(sys.executable).parent
+PATIENCE_S = 60
+
+
+@dataclass
+class Program:
+    """A program in a folder of its own."""
+
+    folder: Path
+    environ: dict[str, str]
+    spool: Path
+
+    @classmethod
+    def of(cls, folder: Path, source: str, name: str = "agent.py", **environ: str) -> Program:
+        """``source`` in ``folder``; a clean home; nothing listens at the endpoint."""
+        (folder / name).write_text(source, "utf-8")
+        kept = {
+            key: value
+            for key, value in os.environ.items()
+            if not key.startswith(("OTEL_", "PLAYHEAD_", "PYTHON", "TRACEPARENT", "PYTEST", "COV_"))
+        }
+        spool = folder / "spool"
+        return cls(
+            folder,
+            {
+                **kept,
+                "PATH": f"{BIN}{os.pathsep}{kept.get('PATH', '')}",
+                "HOME": str(folder),
+                "PLAYHEAD_SPOOL_DIR": str(spool),
+                "PLAYHEAD_ENDPOINT": "http://127.0.0.1:9",
+                "OPENAI_API_KEY": "sk-test",
+                "ANTHROPIC_API_KEY": "sk-ant-test",
+                **environ,
+            },
+            spool,
+        )
+
+    def instrumented(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Run ``words`` (by default the program) under ``opentelemetry-instrument``."""
+        return self.run("opentelemetry-instrument", *(words or ("python", "agent.py")), **environ)
+
+    def run(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Run a command line in the folder of the program."""
+        return subprocess.run(
+            words,
+            cwd=self.folder,
+            env={**self.environ, **environ},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+
+    def records(self) -> dict[str, list[Any]]:
+        """What is in the spool, by instance, in shared memory and on disk."""
+        settings = Settings(spool_dir=str(self.spool))
+        places = Places.of(settings)
+        found: dict[str, list[Any]] = {}
+        for instance in places.instances():
+            segments: dict[str, Path] = {}
+            for folder in (places.heads(instance), places.home(instance)):
+                for path in folder.glob("*.tape"):
+                    segments[path.stem] = path
+                for path in folder.glob("*.head"):
+                    segments.setdefault(path.stem, path)
+            found[instance.hex()] = [
+                record
+                for name in sorted(segments)
+                for _, record in Scan(segments[name].read_bytes())
+                if not isinstance(record, Header)
+            ]
+        return found
+
+    def facts(self, name: str = "") -> list[Fact]:
+        """The facts in the spool, of all instances, in order of time."""
+        found = [record for records in self.records().values() for record in records]
+        facts = [one for one in found if isinstance(one, Fact) and name in ("", one.name)]
+        return sorted(facts, key=lambda fact: fact.time_ns)
+
+    def spans(self) -> list[Span]:
+        """The finished spans in the spool, of all instances, in order of their starts."""
+        found: list[Span] = []
+        for records in self.records().values():
+            for record in records:
+                if isinstance(record, SpanRecord):
+                    resource = ResourceSpans.FromString(record.otlp)
+                    found += [span for scope in resource.scope_spans for span in scope.spans]
+        return sorted(found, key=lambda span: span.start_time_unix_nano)
+
+    def span(self, name: str) -> Span:
+        """The one span of that name."""
+        (found,) = [span for span in self.spans() if span.name == name]
+        return found
+
+    def close(self) -> None:
+        """Remove what is in shared memory."""
+        forget(Settings(spool_dir=str(self.spool)))
+
+
+def attributes(span: Span) -> dict[str, Any]:
+    """The attributes of a span."""
+    return attributes_of(span.attributes)

@@ -1,0 +1,120 @@
+"""The clients patched in the test's own process, over the real HTTP boundary, with a list for a tape."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anthropic
+import msgspec
+import openai
+from opentelemetry import trace
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from playhead_instrumentation import boundaries, session
+from playhead_instrumentation.clients.anthropic import OPERATIONS as ANTHROPIC
+from playhead_instrumentation.clients.anthropic import silence_native_spans
+from playhead_instrumentation.clients.funnel import Funnel
+from playhead_instrumentation.clients.openai import OPERATIONS as OPENAI
+from playhead_instrumentation.patches import PATCHES
+from playhead_instrumentation.spans.calls import Calls
+from playhead_instrumentation.spans.finish import Finisher
+from playhead_semconv.facts import Fact
+from playhead_semconv.settings import Settings
+from playhead_semconv.tapes import MemoryTape
+
+
+class ListSink:
+    """A tape in memory."""
+
+    def __init__(self) -> None:
+        self.instance = b"\x01" * 16
+        self.facts: list[Fact] = []
+        self._lock = threading.RLock()
+
+    def append(self, fact: Fact) -> int:
+        with self._lock:
+            seq = len(self.facts)
+            self.facts.append(msgspec.structs.replace(fact, instance=self.instance, seq=seq))
+            return seq
+
+    @property
+    def tape(self) -> MemoryTape:
+        return MemoryTape(self.facts, self.instance)
+
+
+@dataclass
+class Recorded:
+    """What the calls of a test became."""
+
+    calls: Calls
+    sink: ListSink
+    exporter: InMemorySpanExporter = field(default_factory=InMemorySpanExporter)
+
+    def spans(self) -> list[ReadableSpan]:
+        """All spans that have ended, in order of their starts."""
+        assert self.calls.worker.drain(20)
+        return sorted(self.exporter.get_finished_spans(), key=lambda span: span.start_time or 0)
+
+    def call(self) -> ReadableSpan:
+        """The one span of a logical call."""
+        (found,) = [span for span in self.spans() if "gen_ai.operation.name" in (span.attributes or {})]
+        return found
+
+    def attempts(self) -> list[ReadableSpan]:
+        """The spans of HTTP attempts."""
+        return [span for span in self.spans() if "http.request.method" in (span.attributes or {})]
+
+
+def global_provider() -> TracerProvider:
+    """The provider of this process; set once."""
+    provider = trace.get_tracer_provider()
+    if not isinstance(provider, TracerProvider):
+        provider = TracerProvider(shutdown_on_exit=False)
+        trace.set_tracer_provider(provider)
+    return provider
+
+
+@contextmanager
+def recorded_calls(**settings: Any) -> Iterator[Recorded]:
+    """Patch both SDKs, record, and undo it."""
+    provider, sink = global_provider(), ListSink()
+    made = Settings(**settings)
+    finisher = Finisher(
+        lambda: sink, made.span_budget_bytes, content=made.content != "metadata", scrub=str
+    )
+    calls = Calls(lambda: provider.get_tracer("playhead"), finisher)
+    recorded = Recorded(calls, sink)
+    processor = SimpleSpanProcessor(recorded.exporter)
+    provider.add_span_processor(processor)
+    running = session.start(made, sink=sink, submit=calls.worker.submit)
+    boundaries.watch(PATCHES, running)
+    undo: list[tuple[Any, str, Any]] = []
+    for sdk, provider_name, operations in (
+        (openai, "openai", OPENAI),
+        (anthropic, "anthropic", ANTHROPIC),
+    ):
+        module: Any = sdk._base_client
+        for owner in (module.SyncAPIClient, module.AsyncAPIClient):
+            undo.append((owner, "request", owner.request))
+        Funnel(provider_name, operations, calls).patch(module)
+    base: Any = anthropic._base_client.BaseClient
+    if hasattr(base, "_tracer"):
+        undo.append((base, "_tracer", base._tracer))
+        silence_native_spans(anthropic._base_client)
+    try:
+        yield recorded
+    finally:
+        running.abandon()
+        calls.abandon()
+        assert calls.worker.drain(20)
+        for owner, name, original in undo:
+            setattr(owner, name, original)
+        session.stop(0)
+        multi: Any = provider._active_span_processor
+        multi._span_processors = tuple(one for one in multi._span_processors if one is not processor)
