@@ -2,7 +2,6 @@
 
 from playhead_replay.command import Command
 from playhead_replay.compare import compare
-from playhead_replay.difference import Difference, body_difference, json_difference, text_difference
 from playhead_replay.exchanges import Chunk, RecordedExchange, exchanges_of
 from playhead_replay.launch import Replay, replay
 from playhead_replay.outputs import Outputs
@@ -11,6 +10,7 @@ from playhead_replay.run import Gap, Run, StoreLike, Usage
 from playhead_replay.spans import Span, spans_of
 from playhead_replay.steps import Step
 from playhead_replay.tapefile import TapeFile, read_tape_file, read_unfinished, write_tape_file
+from playhead_semconv.difference import Difference, body_difference, json_difference, text_difference
 
 __all__ = [
     "Chunk",

@@ -5,12 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 
-from playhead_replay.difference import (
-    Difference,
-    body_difference,
-    first_difference,
-    text_difference,
-)
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.matching import Match, Matching, match
 from playhead_replay.outputs import Effect, Outputs, Stream
@@ -18,6 +12,12 @@ from playhead_replay.report import Divergence, DivergenceKind, OutputCheck, Repo
 from playhead_replay.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.difference import (
+    Difference,
+    body_difference,
+    first_difference,
+    text_difference,
+)
 from playhead_semconv.facts import Fidelity
 from playhead_semconv.seams import Tape
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from playhead_replay.difference import Difference, body_difference
 from playhead_replay.exchanges import RecordedExchange
 from playhead_semconv import attributes as a
+from playhead_semconv.difference import Difference, body_difference
 from playhead_semconv.facts import Fidelity
 
 

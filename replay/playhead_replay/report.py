@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from playhead_replay.difference import Difference
+from playhead_semconv.difference import Difference
 from playhead_semconv.facts import Fidelity
 
 SCHEMA_VERSION = 1

@@ -6,8 +6,8 @@ from support.handmade import INSTANCE, TRACE, HandMade, HandMadeStore
 
 import playhead_replay.run
 from playhead_replay import Run, read_tape_file, write_tape_file
-from playhead_replay import difference as difference_module
 from playhead_semconv import attributes as a
+from playhead_semconv import difference as difference_module
 from playhead_semconv.errors import RunUnknown, TapeMissing
 
 
