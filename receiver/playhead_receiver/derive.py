@@ -163,8 +163,8 @@ def pending_spans(store: Store, trace_id: bytes) -> Iterator[ResourceSpans]:
 def response_of(exchange: Exchange, chunks: list[bytes]) -> WireResponse:
     """The response of an exchange, for `playhead_semconv.wire.derive`."""
     status = exchange.head.get(a.HTTP_RESPONSE_STATUS_CODE)
-    flat: Any = exchange.head.get(a.PLAYHEAD_HTTP_HEADERS) or []
-    texts = [str(text) for text in flat]
+    flat: Any = exchange.head.get(a.PLAYHEAD_HTTP_HEADERS)
+    texts = [str(text) for text in cast(list[Any], flat)] if isinstance(flat, list) else []
     return WireResponse(
         status_code=status if isinstance(status, int) else None,
         headers=list(zip(texts[::2], texts[1::2], strict=False)),

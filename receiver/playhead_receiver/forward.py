@@ -10,7 +10,7 @@ import os
 import random
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -18,11 +18,12 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
-from playhead_exporter.shipping.answers import Accepted, Transport, TryLater
+from playhead_exporter.shipping.answers import Accepted, Refused, Transport, TryLater
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
 from playhead_exporter.shipping.http import HttpTransport
 from playhead_receiver.derive import Deriver
 from playhead_receiver.store.protocol import Change, Store, StoredSpan
+from playhead_semconv.errors import StoreUnavailable
 from playhead_semconv.facts import Fact, digest_of
 from playhead_semconv.otlp import pack, resource_logs
 
@@ -131,9 +132,13 @@ class Forwarder:
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            changes = list(self._store.changes(self._cursor.position))
-            if not self._forward(changes):
-                return
+            try:
+                changes = list(self._store.changes(self._cursor.position))
+                if not self._forward(changes):
+                    return
+            except StoreUnavailable as problem:
+                self.problem = problem.what
+                changes = []
             if not changes:
                 self._stop.wait(POLL_S)
 
@@ -154,11 +159,11 @@ class Forwarder:
                 held[position] = (span, deadline)
         facts = [change.item for change in changes if isinstance(change.item, Fact)]
         if self._facts_too:
-            for request in self._fact_requests(facts):
-                if not self._deliver(Signal.LOGS, request, 0):
+            for parts in self._fact_requests(facts):
+                if not self._deliver(Signal.LOGS, parts, spans=False):
                     return False
-        for request, count in self._span_requests(ready):
-            if not self._deliver(Signal.TRACES, request, count):
+        for parts in self._span_requests(ready):
+            if not self._deliver(Signal.TRACES, parts, spans=True):
                 return False
         if changes or held.keys() != self._waiting.keys():
             self._waiting = held
@@ -168,62 +173,71 @@ class Forwarder:
             self._file.save(self._cursor)
         return True
 
-    def _span_requests(self, spans: list[StoredSpan]) -> Iterator[tuple[bytes, int]]:
-        """Export requests, each at most `REQUEST_BYTES` or of one span, and how many spans they hold."""
-        parts: list[bytes] = []
-        size = 0
-        for span in spans:
-            request = ExportTraceServiceRequest(resource_spans=[self._deriver.whole(span)])
-            part = request.SerializeToString()
-            if parts and size + len(part) > REQUEST_BYTES:
-                yield b"".join(parts), len(parts)
-                parts, size = [], 0
-            parts.append(part)
-            size += len(part)
-        if parts:
-            yield b"".join(parts), len(parts)
+    def _span_requests(self, spans: list[StoredSpan]) -> Iterator[list[bytes]]:
+        """Export requests as parts to be joined, one part a span."""
+        return _bounded(
+            ExportTraceServiceRequest(resource_spans=[self._deriver.whole(span)]).SerializeToString()
+            for span in spans
+        )
 
-    def _fact_requests(self, facts: list[Fact]) -> Iterator[bytes]:
-        parts: list[bytes] = []
-        size = 0
+    def _fact_requests(self, facts: list[Fact]) -> Iterator[list[bytes]]:
+        """Export requests as parts to be joined, one part a log record."""
         by_instance: dict[bytes, list[Fact]] = {}
         for fact in facts:
             by_instance.setdefault(fact.instance, []).append(fact)
-        for instance, own in by_instance.items():
-            resource = Resource.FromString(self._store.resource(instance) or b"")
-            for record in pack(sorted(own, key=lambda fact: fact.seq)):
-                logs = resource_logs(resource, [record])
-                part = ExportLogsServiceRequest(resource_logs=[logs]).SerializeToString()
-                if parts and size + len(part) > REQUEST_BYTES:
-                    yield b"".join(parts)
-                    parts, size = [], 0
-                parts.append(part)
-                size += len(part)
-        if parts:
-            yield b"".join(parts)
 
-    def _deliver(self, signal: Signal, request: bytes, spans: int) -> bool:
-        """Send one request until it is taken or refused for good; False when stopped before that."""
+        def parts() -> Iterator[bytes]:
+            for instance, own in by_instance.items():
+                resource = Resource.FromString(self._store.resource(instance) or b"")
+                for record in pack(sorted(own, key=lambda fact: fact.seq)):
+                    logs = resource_logs(resource, [record])
+                    yield ExportLogsServiceRequest(resource_logs=[logs]).SerializeToString()
+
+        return _bounded(parts())
+
+    def _deliver(self, signal: Signal, parts: list[bytes], *, spans: bool) -> bool:
+        """Send one request until it is taken or refused for good; False when stopped before that.
+
+        A request that is refused is halved, until what is to blame stands alone.
+        """
         pause_s = FIRST_PAUSE_S
         while not self._stop.is_set():
-            answer = self._transport.send(signal, request, TIMEOUT_S)
-            if isinstance(answer, TryLater):
-                self.problem = answer.reason
-                wait_s = answer.after_s
-                if wait_s is None:
-                    wait_s = random.uniform(pause_s / 2, pause_s)
-                    pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
-                self._stop.wait(min(wait_s, LONGEST_PAUSE_S))
-                continue
+            answer = self._transport.send(signal, b"".join(parts), TIMEOUT_S)
             if isinstance(answer, Accepted):
                 self.problem = answer.message
-                self.sent += spans - min(answer.refused, spans)
-                self.refused += min(answer.refused, spans)
-            else:
-                self.problem = answer.reason
+                if spans:
+                    self.sent += len(parts) - min(answer.refused, len(parts))
+                    self.refused += min(answer.refused, len(parts))
+                return True
+            self.problem = answer.reason
+            if isinstance(answer, Refused):
+                if len(parts) > 1:
+                    middle = len(parts) // 2
+                    return self._deliver(signal, parts[:middle], spans=spans) and self._deliver(
+                        signal, parts[middle:], spans=spans
+                    )
                 self.refused += spans
-            return True
+                return True
+            wait_s = answer.after_s if isinstance(answer, TryLater) else None
+            if wait_s is None:
+                wait_s = random.uniform(pause_s / 2, pause_s)
+                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
+            self._stop.wait(min(wait_s, LONGEST_PAUSE_S))
         return False
+
+
+def _bounded(parts: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Groups of at most `REQUEST_BYTES`; a larger part alone."""
+    group: list[bytes] = []
+    size = 0
+    for part in parts:
+        if group and size + len(part) > REQUEST_BYTES:
+            yield group
+            group, size = [], 0
+        group.append(part)
+        size += len(part)
+    if group:
+        yield group
 
 
 def _transport(endpoint: str) -> Transport:

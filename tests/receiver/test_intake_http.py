@@ -31,7 +31,7 @@ from support.handmade import INSTANCE, TRACE, HandMade
 
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.server import Receiver
-from playhead_semconv.otlp import pack, pack_resource, resource_logs
+from playhead_semconv.otlp import pack, pack_resource, resource_logs, set_attributes
 
 PROTOBUF = {"content-type": "application/x-protobuf"}
 JSON = {"content-type": "application/json"}
@@ -241,6 +241,53 @@ def test_a_malformed_fact_is_rejected_alone(receiver: Receiver, client: httpx.Cl
     kept = [fact.seq for fact in receiver.store.tape(INSTANCE).facts()]
     assert kept == [fact.seq for fact in made.facts if fact.seq not in (1, 2)]
     assert count == len(made.facts)
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "said"),
+    [
+        ("playhead.exchange.request", {}, "playhead.exchange.id is missing"),
+        (
+            "playhead.exchange.request",
+            {"playhead.exchange.id": f"{1:016x}/http/0"},
+            "playhead.ask.key is missing",
+        ),
+        (
+            "playhead.exchange.end",
+            {"playhead.exchange.id": f"{1:016x}/http/0", "playhead.error.args": 5},
+            "playhead.error.args is of the wrong type",
+        ),
+        (
+            "playhead.exchange.end",
+            {"playhead.exchange.id": f"{1:016x}/http/{10**20}"},
+            "playhead.exchange.id has an ordinal larger than any given",
+        ),
+        ("playhead.blob", {"playhead.blob.offset": 0}, "playhead.blob.digest is no digest"),
+        (
+            "playhead.blob",
+            {"playhead.blob.digest": "ab" * 32, "playhead.blob.offset": -1},
+            "playhead.blob.offset is no offset",
+        ),
+        (
+            "playhead.span.start",
+            {"playhead.span.parent": 7},
+            "playhead.span.parent is of the wrong type",
+        ),
+        ("playhead.unheard", {}, "event_name is 'playhead.unheard', which this version does not know"),
+    ],
+)
+def test_a_fact_that_nobody_could_fold_is_rejected(
+    receiver: Receiver, client: httpx.Client, name: str, attributes: dict[str, Any], said: str
+):
+    request = ExportLogsServiceRequest()
+    entry = request.resource_logs.add()
+    entry.resource.CopyFrom(pack_resource(INSTANCE, {}))
+    record = entry.scope_logs.add().log_records.add(event_name=name)
+    set_attributes(record.attributes, {"playhead.seq": 0, "playhead.lane": f"{1:016x}", **attributes})
+    answer = client.post("/v1/logs", content=request.SerializeToString(), headers=PROTOBUF)
+    partial = ExportLogsServiceResponse.FromString(answer.content).partial_success
+    assert (partial.rejected_log_records, partial.error_message) == (1, said)
+    assert list(receiver.store.tape(INSTANCE).facts()) == []
 
 
 def test_log_records_that_are_no_facts_are_counted_and_said_to_be_dropped(

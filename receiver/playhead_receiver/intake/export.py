@@ -25,6 +25,7 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from playhead_receiver.intake.budget import Budget
+from playhead_receiver.intake.shapes import check_shape
 from playhead_receiver.span_view import Envelope, framed, parse_span, resource_summary
 from playhead_receiver.store.protocol import Batch, Store, StoredSpan
 from playhead_semconv.errors import MalformedOtlp
@@ -41,8 +42,6 @@ REQUESTS: dict[Signal, type[Message]] = {
 
 PROBLEMS_TOLD = 5
 """How many different reasons a partial success names."""
-
-INT64_MAX = (1 << 63) - 1
 
 
 @dataclass(slots=True)
@@ -215,10 +214,5 @@ def _facts(item: bytes, instance: bytes | None) -> list[Fact] | None:
         return None
     facts = unpack_record(record, instance)
     for fact in facts:
-        if fact.time_ns > INT64_MAX or fact.time_ns < 0:
-            raise MalformedOtlp("a time of the fact lies beyond the year 2262")
-        if fact.seq > INT64_MAX:
-            raise MalformedOtlp("a number of the fact is larger than any number given")
-        if fact.exchange is not None and fact.exchange.ordinal > INT64_MAX:
-            raise MalformedOtlp("an ordinal of the fact is larger than any number given")
+        check_shape(fact)
     return facts

@@ -1,0 +1,55 @@
+"""What a fact must carry so that everybody can fold it. Checked at the door, once."""
+
+from __future__ import annotations
+
+import re
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import MalformedOtlp
+from playhead_semconv.facts import Fact
+
+INT64_MAX = (1 << 63) - 1
+
+_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+
+_EXCHANGES = frozenset(
+    (
+        e.PLAYHEAD_EXCHANGE_REQUEST,
+        e.PLAYHEAD_EXCHANGE_RESPONSE,
+        e.PLAYHEAD_EXCHANGE_DATA,
+        e.PLAYHEAD_EXCHANGE_END,
+    )
+)
+
+_TYPES: dict[str, dict[str, type]] = {
+    e.PLAYHEAD_EXCHANGE_REQUEST: {a.PLAYHEAD_HTTP_HEADERS: list},
+    e.PLAYHEAD_EXCHANGE_RESPONSE: {a.PLAYHEAD_HTTP_HEADERS: list, a.HTTP_RESPONSE_STATUS_CODE: int},
+    e.PLAYHEAD_EXCHANGE_END: {a.PLAYHEAD_ERROR_ARGS: list},
+    e.PLAYHEAD_SPAN_START: {a.PLAYHEAD_SPAN_NAME: str, a.PLAYHEAD_SPAN_PARENT: str},
+}
+"""Attributes that must be of one type where they are there."""
+
+
+def check_shape(fact: Fact) -> None:
+    """`MalformedOtlp` names what is missing, of the wrong type, or out of range."""
+    if not 0 <= fact.time_ns <= INT64_MAX:
+        raise MalformedOtlp("a time of the fact lies beyond the year 2262")
+    if fact.seq > INT64_MAX:
+        raise MalformedOtlp(f"{a.PLAYHEAD_SEQ} is larger than any number given")
+    if fact.exchange is not None and fact.exchange.ordinal > INT64_MAX:
+        raise MalformedOtlp(f"{a.PLAYHEAD_EXCHANGE_ID} has an ordinal larger than any given")
+    at = fact.attributes
+    if fact.name in _EXCHANGES and fact.exchange is None:
+        raise MalformedOtlp(f"{a.PLAYHEAD_EXCHANGE_ID} is missing")
+    if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST and not isinstance(at.get(a.PLAYHEAD_ASK_KEY), str):
+        raise MalformedOtlp(f"{a.PLAYHEAD_ASK_KEY} is missing")
+    if fact.name == e.PLAYHEAD_BLOB:
+        digest, offset = at.get(a.PLAYHEAD_BLOB_DIGEST), at.get(a.PLAYHEAD_BLOB_OFFSET)
+        if not isinstance(digest, str) or not _DIGEST.match(digest):
+            raise MalformedOtlp(f"{a.PLAYHEAD_BLOB_DIGEST} is no digest")
+        if type(offset) is not int or offset < 0:
+            raise MalformedOtlp(f"{a.PLAYHEAD_BLOB_OFFSET} is no offset")
+    for name, kind in _TYPES.get(fact.name, {}).items():
+        if name in at and type(at[name]) is not kind:
+            raise MalformedOtlp(f"{name} is of the wrong type")
