@@ -32,7 +32,7 @@ class Program:
 
     @classmethod
     def of(cls, folder: Path, source: str, name: str = "agent.py", **environ: str) -> Program:
-        """``source`` in ``folder``; a clean home; nothing listens at the endpoint."""
+        """``source`` in ``folder``; a clean home; spans are whole, nothing listens at the endpoint."""
         (folder / name).write_text(source, "utf-8")
         kept = {
             key: value
@@ -48,6 +48,8 @@ class Program:
                 "HOME": str(folder),
                 "PLAYHEAD_SPOOL_DIR": str(spool),
                 "PLAYHEAD_ENDPOINT": "http://127.0.0.1:9",
+                "PLAYHEAD_ENDPOINT_KIND": "other",
+                "PLAYHEAD_EXPORT_INTERVAL_MS": "60000",
                 "OPENAI_API_KEY": "sk-test",
                 "ANTHROPIC_API_KEY": "sk-ant-test",
                 **environ,
