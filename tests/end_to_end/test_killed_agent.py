@@ -1,0 +1,95 @@
+"""SIGKILL of the agent: everything that had happened before is in the store, once."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+import signal
+from pathlib import Path
+
+import pytest
+from support.running import (
+    agent_environment,
+    instances,
+    only_run,
+    push_leftovers,
+    receiver,
+    start_agent,
+    until,
+    whole_tape,
+)
+from support.scripted import Request, ScriptedServer, openai_chat, sse, sse_reply
+
+from playhead_semconv.facts import Exchange
+from playhead_semconv.tapes import MemoryTape
+
+STEPS = 40
+WORDS = 25
+DELTA = re.compile(rb'"delta":\s*\{[^}]*"content":\s*"([^"]+)"')
+
+
+def answer(request: Request):
+    """A stream of words, one HTTP chunk each."""
+    step = len(request.json["messages"]) // 2
+    whole = openai_chat.completion(" ".join(f"w{step}.{word}" for word in range(WORDS)))
+    return sse_reply(sse.chat(openai_chat.chunks(whole)))
+
+
+def deltas(tape: MemoryTape, exchange: Exchange) -> list[str]:
+    body = b"".join(tape.read(part.data) for part in exchange.parts)
+    return [found.decode() for found in DELTA.findall(body)]
+
+
+def kill_once(folder: Path, seed: int) -> None:
+    """Kill the agent after a random number of lines of its log; compare log, provider and tape."""
+    lines_wanted = random.Random(seed).randrange(1, STEPS * WORDS)
+    log = folder / "log.txt"
+    with ScriptedServer() as provider, receiver(folder / "data") as running:
+        provider.on("/v1/chat/completions", answer, repeat=True)
+        environ = agent_environment(running.http_endpoint, folder / "spool", provider.url)
+        agent = start_agent("streaming.py", str(log), str(STEPS), environ=environ, cwd=folder)
+        until(
+            lambda: (
+                agent.poll() is not None
+                or (log.exists() and log.read_bytes().count(b"\n") >= lines_wanted)
+            ),
+            "the agent writes its log",
+        )
+        agent.send_signal(signal.SIGKILL)
+        assert agent.wait() == -signal.SIGKILL, "the agent was done before it could be killed"
+        sent = len(provider.requests)
+        push_leftovers(environ)
+
+        (instance,) = instances(running.store)
+        tape = whole_tape(running.store, instance)
+        exchanges = list(tape.exchanges().values())
+        asked = log.read_text().count("ask ")
+        # A request is on the tape before it goes out.
+        assert sent <= len(exchanges) <= asked
+        assert asked - len(exchanges) <= 1
+        got = re.findall(r"^got (.*)$", log.read_text(), re.M)
+        recorded = list(itertools.chain.from_iterable(deltas(tape, one) for one in exchanges))
+        assert [word.strip() for word in got] == [word.strip() for word in recorded[: len(got)]]
+        for exchange in exchanges[:-1]:
+            assert exchange.end is not None
+            # The SDK stops reading at [DONE], before the end of the body.
+            assert exchange.end.how in ("complete", "abandoned")
+        run = until(
+            lambda: (found := only_run(running.store)).status != "running" and found,
+            "the run is known to be dead",
+        )
+        assert run.status == "interrupted"
+        assert run.steps == len(exchanges)
+        assert run.missing == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_nothing_that_had_happened_is_lost_or_doubled(tmp_path: Path, seed: int):
+    kill_once(tmp_path, seed)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("seed", range(100, 200))
+def test_a_hundred_kills(tmp_path: Path, seed: int):
+    kill_once(tmp_path, seed)
