@@ -2,13 +2,14 @@
 
 import os
 import stat
+import threading
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
 from conformance.store_suite import StoreSuite
-from support.batches import span_of
+from support.batches import facts_of, span_of
 
 from playhead_receiver.store import Batch, Query, open_store
 from playhead_semconv.errors import StoreBusy, StoreUnavailable
@@ -63,6 +64,62 @@ def test_a_commit_is_synced(tmp_path: Path):
     connection = store._writer._db
     assert connection.pragma("journal_mode") == "wal"
     assert connection.pragma("synchronous") == 2  # FULL
+    store.close()
+
+
+def test_a_full_disk_refuses_and_takes_again_when_there_is_room(tmp_path: Path):
+    store: Any = open_store(tmp_path)
+    connection = store._writer._db
+    store.commit(Batch([span_of(b"i" * 16, 1)], facts_of(b"i" * 16, range(3))))
+    connection.pragma("max_page_count", connection.pragma("page_count") + 2)
+    large = Batch([span_of(b"j" * 16, 1, text=os.urandom(40_000).hex())], facts_of(b"i" * 16, range(6)))
+    with pytest.raises(StoreUnavailable) as caught:
+        store.commit(large)
+    assert "full" in caught.value.cause
+    assert store.position() == 4
+    assert [fact.seq for fact in store.tape(b"i" * 16).facts()] == [0, 1, 2]
+    small = store.commit(Batch(facts=facts_of(b"i" * 16, range(4))))
+    assert (small.facts_new, small.position) == (1, 5)
+    connection.pragma("max_page_count", 1 << 30)
+    again = store.commit(large)
+    assert (again.spans_new, again.facts_new) == (1, 2)
+    assert [run.name for run in store.runs(Query())] == ["refund-1", "run-1"]
+    assert [fact.seq for fact in store.tape(b"i" * 16).facts()] == list(range(6))
+    store.close()
+
+
+def test_one_batch_that_cannot_be_written_does_not_fail_those_beside_it(tmp_path: Path):
+    store: Any = open_store(tmp_path)
+    connection = store._writer._db
+    connection.pragma("max_page_count", connection.pragma("page_count") + 30)
+    outcomes: dict[int, object] = {}
+    start = threading.Barrier(9)
+
+    def commit(number: int) -> None:
+        text = os.urandom(200_000).hex() if number == 4 else "small"
+        start.wait()
+        try:
+            outcomes[number] = store.commit(Batch([span_of(b"i" * 16, number, text=text)])).spans_new
+        except StoreUnavailable:
+            outcomes[number] = "refused"
+
+    threads = [threading.Thread(target=commit, args=(number,)) for number in range(1, 10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == {number: "refused" if number == 4 else 1 for number in range(1, 10)}
+    store.close()
+
+
+def test_a_blob_folder_that_cannot_be_written_refuses(tmp_path: Path):
+    store = open_store(tmp_path)
+    (tmp_path / "blobs").write_text("in the way")
+    large = Fact(1, 1, "playhead.effect", body=Content.of(bytes(600_000)), instance=b"i" * 16, seq=0)
+    with pytest.raises(StoreUnavailable, match="blobs beside"):
+        store.commit(Batch(facts=[large]))
+    (tmp_path / "blobs").unlink()
+    assert store.commit(Batch(facts=[large])).facts_new == 1
     store.close()
 
 

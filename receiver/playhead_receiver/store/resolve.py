@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Protocol
 
-from playhead_receiver.store.protocol import Query, RunSummary
+from playhead_receiver.store.protocol import Query, RunStatus, RunSummary
 from playhead_semconv.errors import RunAmbiguous, RunUnknown
 
 SHORTEST_PREFIX = 8
@@ -55,10 +55,10 @@ def resolve(name: str, runs: Runs) -> RunSummary:
             hint="playhead record agent.py" if not found else "playhead ls",
         )
     if name == "failed":
-        for status in ("failure", "interrupted"):
-            newest = next(runs.runs(Query(status=status, limit=1)), None)
-            if newest is not None:
-                return newest
+        statuses: tuple[RunStatus, ...] = ("failure", "interrupted")
+        found = [run for status in statuses for run in runs.runs(Query(status=status, limit=1))]
+        if found:
+            return max(found, key=lambda run: run.started_ns)
         raise RunUnknown("no run has failed", hint="playhead ls")
     digits = name.lower().split("-")[0]
     if _HEX.match(digits) and SHORTEST_PREFIX <= len(digits) <= 32:

@@ -51,7 +51,15 @@ class SqliteStore:
         """Store a batch; on disk when it returns."""
         if self._writer is None:
             raise StoreUnavailable(f"the store {self._path} is open for reading only")
-        return self._writer.write(prepare(batch, self._blobs))
+        try:
+            prepared = prepare(batch, self._blobs)
+        except OSError as problem:
+            raise StoreUnavailable(
+                f"the blobs beside {self._path} cannot be written",
+                cause=str(problem),
+                hint="look at free space and permissions: playhead doctor",
+            ) from problem
+        return self._writer.write(prepared)
 
     def tape(self, instance: bytes) -> SqliteTape:
         """The tape of a process instance, empty if nothing is known of it."""
