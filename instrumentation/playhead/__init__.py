@@ -1,1 +1,14 @@
-"""."""
+"""playhead, a flight recorder for LLM agents: what a program may ask of the recording it runs under.
+
+Without a recording everything here does nothing.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+from playhead_instrumentation.bootstrap.start import flush
+
+__version__ = version("playhead-instrumentation")
+
+__all__ = ["__version__", "flush"]
