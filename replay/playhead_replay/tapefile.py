@@ -66,7 +66,8 @@ def standing_alone(tape: Tape) -> Iterator[Fact]:
             held.add(bytes.fromhex(fact.attributes[a.PLAYHEAD_BLOB_DIGEST]))
         elif body is not None:
             missing = body.inline is None if body.base is None else body.base not in held
-            if missing and body.digest not in held:
+            # Without bytes and without a digest: the run was recorded without content.
+            if missing and body.digest and body.digest not in held:
                 body = msgspec.structs.replace(body, inline=tape.read(body), base=None, base_bytes=0)
                 fact = msgspec.structs.replace(fact, body=body)
             if body.digest:

@@ -1,0 +1,322 @@
+"""`playhead record`, `ls`, `show`, `replay` on real SDKs: the whole way, and back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from playhead_receiver.demo.provider import Provider
+from playhead_receiver.lock import running
+from playhead_receiver.server import Receiver
+from playhead_receiver.store import open_store
+from playhead_replay import Run, write_tape_file
+from playhead_semconv import events as e
+from playhead_semconv.facts import Content
+from playhead_semconv.tapes import MemoryTape
+
+AGENTS = Path(__file__).parents[2] / "examples"
+PATIENCE_S = 90.0
+
+SLOW = """
+import sys
+from openai import OpenAI
+
+client = OpenAI()
+print(client.chat.completions.create(
+    model="gpt-5.5", messages=[{"role": "user", "content": "What do I pack?"}]
+).choices[0].message.content, flush=True)
+sys.stdin.readline()
+print(client.responses.create(model="gpt-5.5", input="Please refund order 81.").output_text)
+"""
+
+
+class Home:
+    """A user's home: a data folder, a spool, a provider, and the command line."""
+
+    def __init__(self, folder: Path, provider: Provider) -> None:
+        self.folder = folder
+        self.data_dir = folder / "data"
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("OTEL_", "PLAYHEAD_", "PYTHON", "OPENAI", "ANTHROPIC"))
+        }
+        self.bare = {
+            **kept,
+            "HOME": str(folder),
+            "XDG_CONFIG_HOME": str(folder / "config"),
+            "PLAYHEAD_DATA_DIR": str(self.data_dir),
+            "PLAYHEAD_SPOOL_DIR": str(folder / "spool"),
+            "PLAYHEAD_HEARTBEAT_MS": "300",
+            "NO_COLOR": "1",
+        }
+        self.environ = {**self.bare, **provider.environment}
+
+    def words(self, *words: str | Path) -> list[str]:
+        return [sys.executable, "-m", "playhead_receiver", *map(str, words)]
+
+    def playhead(self, *words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+        options.setdefault("env", self.environ)
+        return subprocess.run(
+            self.words(*words),
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            timeout=PATIENCE_S,
+            **options,
+        )
+
+    def start(self, *words: str | Path, **options: Any) -> subprocess.Popen[str]:
+        options.setdefault("env", self.environ)
+        return subprocess.Popen(
+            self.words(*words),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.folder,
+            **options,
+        )
+
+    def runs(self, *words: str) -> list[dict[str, Any]]:
+        return json.loads(self.playhead("ls", "--json", *words).stdout)["runs"]
+
+    def report(self, *words: str | Path, **options: Any) -> tuple[int, dict[str, Any]]:
+        done = self.playhead("replay", *words, "--json", env=self.bare, **options)
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout)
+
+    def run(self, name: str) -> Run:
+        store = open_store(self.data_dir, read_only=True)
+        try:
+            run = Run.load(store, name)
+            run.tapes = [MemoryTape(tape.facts(), tape.instance) for tape in run.tapes]
+            return run
+        finally:
+            store.close()
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with Provider(pace_s=0.002) as provider:
+        yield provider
+
+
+@pytest.fixture
+def home(tmp_path: Path, provider: Provider) -> Home:
+    return Home(tmp_path, provider)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """Three agents recorded once, with their provider gone."""
+    with Provider(pace_s=0.002) as provider:
+        home = Home(tmp_path_factory.mktemp("home"), provider)
+        for agent in ("weather", "research", "refund"):
+            done = home.playhead("record", AGENTS / f"{agent}_agent.py")
+            assert done.returncode == 0, done.stderr
+            assert f"playhead: {agent}_agent-1 success, " in done.stderr
+    yield home
+
+
+def test_a_recorded_agent_is_listed(recorded: Home):
+    runs = recorded.runs()
+    assert [(run["name"], run["status"], run["errors"]) for run in runs] == [
+        ("refund_agent-1", "success", 0),
+        ("research_agent-1", "success", 0),
+        ("weather_agent-1", "success", 0),
+    ]
+    assert [run["steps"] for run in runs] == [3, 4, 4]
+    assert all(run["missing"] == [] for run in runs)
+    assert all(run["input_tokens"] > 0 and run["output_tokens"] > 0 for run in runs)
+
+
+def test_show_prints_steps_with_their_retry(recorded: Home):
+    lines = recorded.playhead("show", "weather_agent-1").stdout.splitlines()
+    assert lines[0].startswith("weather_agent-1 success, 4 steps, ")
+    attempts = [line.split()[1:3] for line in lines if "↻" in line]
+    assert attempts == [["POST", "429"], ["POST", "200"]]
+    assert [line.split()[2:4] for line in lines if line.lstrip()[:1].isdigit()] == [
+        ["chat", "gpt-5.5"],
+        ["GET", "127.0.0.1"],
+        ["GET", "127.0.0.1"],
+        ["chat", "gpt-5.5"],
+    ]
+
+
+def test_show_of_a_step_has_its_messages_and_bytes(recorded: Home):
+    found = json.loads(recorded.playhead("show", "weather_agent-1:1", "--json").stdout)
+    assert [message["role"] for message in found["input_messages"]] == ["system", "user"] or [
+        message["role"] for message in found["input_messages"]
+    ] == ["user"]
+    [output] = found["output_messages"]
+    assert [part["name"] for part in output["parts"] if part["type"] == "tool_call"] == [
+        "weather",
+        "weather",
+    ]
+    assert [exchange["status_code"] for exchange in found["exchanges"]] == [429, 200]
+    raw = recorded.playhead("show", "weather_agent-1:1", "--raw", "request").stdout
+    assert json.loads(raw)["model"] == "gpt-5.5"
+
+
+@pytest.mark.parametrize("agent", ["weather", "research", "refund"])
+def test_a_replay_is_identical_with_the_provider_gone(recorded: Home, agent: str):
+    status, report = recorded.report(f"{agent}_agent-1")
+    assert report["divergences"] == []
+    assert (status, report["verdict"]) == (0, "identical")
+    assert report["fidelity"]["exact"] == report["asked"] > 0
+    assert all(output["identical"] for output in report["outputs"].values())
+    assert report["level"] == "strict"
+
+
+def changed(run: Run, path: Path, old: bytes, new: bytes) -> Path:
+    """The tape of ``run`` with one change in the bytes of its responses."""
+    assert len(old) == len(new)
+    facts, times = [], 0
+    for fact in run.tape.facts():
+        body = fact.body
+        if fact.name == e.PLAYHEAD_EXCHANGE_DATA and body is not None and old in (body.inline or b""):
+            assert body.inline is not None
+            body = Content(body.digest, body.size, body.inline.replace(old, new, 1))
+            fact = msgspec.structs.replace(fact, body=body)
+            times += 1
+        facts.append(fact)
+    assert times == 1
+    write_tape_file(path, MemoryTape(facts, run.tape.instance))
+    return path
+
+
+def test_one_changed_byte_of_the_last_answer_shows_in_the_output(recorded: Home, tmp_path: Path):
+    run = recorded.run("refund_agent-1")
+    text = run.outputs.stdout.data.split()[0]
+    path = changed(run, tmp_path / "changed.tape", b'"delta":"' + text[:1], b'"delta":"#')
+    status, report = recorded.report(path)
+    assert (status, report["verdict"]) == (1, "diverged")
+    first = report["first_divergence"]
+    assert (first["kind"], first["step"], first["path"]) == ("stdout", 3, "line 1")
+    assert first["now"][0] == "#"
+
+
+def test_one_changed_byte_of_an_earlier_answer_shows_in_the_next_request(recorded: Home, tmp_path: Path):
+    run = recorded.run("weather_agent-1")
+    path = changed(run, tmp_path / "changed.tape", b'"celsius":-4', b'"celsius":-5')
+    status, report = recorded.report(path)
+    assert (status, report["verdict"]) == (3, "blocked")
+    first = report["first_divergence"]
+    assert first["step"] == 4
+    assert first["kind"] == "blocked"
+    assert first["path"].startswith("$.messages[")
+    text = recorded.playhead("replay", path, env=recorded.bare).stdout
+    assert "diverged and blocked at step 4 (exit 3)" in text
+
+
+def test_a_changed_prompt_is_refused_and_named(home: Home, tmp_path: Path):
+    script = tmp_path / "agent.py"
+    script.write_text((AGENTS / "refund_agent.py").read_text())
+    assert home.playhead("record", script, "81").returncode == 0
+    script.write_text(script.read_text().replace("You decide refunds.", "You refuse refunds."))
+    refused = home.playhead("replay", "agent-1")
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("error[script-changed]: agent.py differs from the tape's digest")
+    status, report = home.report("agent-1", "--force")
+    assert status == 3
+    first = report["first_divergence"]
+    assert (first["step"], first["path"], first["kind"]) == (1, "$.instructions", "blocked")
+
+
+def test_two_recordings_at_once_share_a_receiver_that_may_go_away(home: Home, tmp_path: Path):
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW)
+    first, second = home.start("record", script), None
+    try:
+        assert first.stdout is not None and first.stdout.readline()
+        second = home.start("record", script)
+        assert second.stdout is not None and second.stdout.readline()
+        _, said = first.communicate("\n", timeout=PATIENCE_S)
+        assert first.returncode == 0, said
+        assert running(home.data_dir) is None
+        _, said = second.communicate("\n", timeout=PATIENCE_S)
+        assert second.returncode == 0, said
+    finally:
+        for child in filter(None, (first, second)):
+            child.kill()
+            child.wait()
+    assert [(run["status"], run["steps"], run["missing"]) for run in home.runs()] == [
+        ("success", 2, []),
+        ("success", 2, []),
+    ]
+    for name in ("slow-1", "slow-2"):
+        assert home.report(name, input="\n")[0] in (0, 1)
+
+
+def test_a_killed_agent_is_shown_as_far_as_it_came(home: Home, tmp_path: Path):
+    script = tmp_path / "dies.py"
+    script.write_text(SLOW.replace("sys.stdin.readline()", "import os; os.kill(os.getpid(), 9)"))
+    done = home.playhead("record", script)
+    assert done.returncode == -signal.SIGKILL
+    assert "playhead: dies-1 interrupted, 1 step, " in done.stderr
+    run = home.run("dies-1")
+    assert [step.span.name for step in run.steps] == ["chat gpt-5.5"]
+    assert run.outputs.exit is None
+    assert run.gaps == []
+    deadline = time.monotonic() + PATIENCE_S
+    while home.runs()[0]["status"] == "running" and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert home.runs()[0]["status"] == "interrupted"
+
+
+def test_a_program_that_owns_the_ports_is_no_conflict(home: Home):
+    taken: list[socket.socket] = []
+    try:
+        for port in (4317, 4318):
+            try:
+                taken.append(socket.create_server(("127.0.0.1", port)))
+            except OSError:
+                continue  # somebody has it already: all the better
+        done = home.playhead("record", AGENTS / "refund_agent.py")
+    finally:
+        for one in taken:
+            one.close()
+    assert done.returncode == 0, done.stderr
+    assert len(home.runs()) == 1
+
+
+def test_a_standing_receiver_is_used_and_a_failure_is_a_failure(home: Home, tmp_path: Path):
+    script = tmp_path / "fails.py"
+    script.write_text(SLOW.partition("sys.stdin")[0] + 'raise ValueError("no order")\n')
+    with Receiver(home.data_dir, http_port=0, grpc_port=None):
+        done = home.playhead("record", script)
+    assert done.returncode == 1
+    assert "ValueError: no order" in done.stderr
+    [run] = home.runs()
+    assert (run["name"], run["status"], run["steps"]) == ("fails-1", "failure", 1)
+    status, report = home.report("fails-1")
+    assert (status, report["verdict"]) == (0, "identical")
+    assert report["outputs"]["exit"]["tape"] == "ValueError: no order"
+
+
+def test_causal_order_is_recorded_on_request(home: Home):
+    done = home.playhead("record", "--level", "causal", AGENTS / "research_agent.py")
+    assert done.returncode == 0, done.stderr
+    status, report = home.report("last")
+    assert report["level"] == "causal"
+    assert (status, report["divergences"]) == (0, [])
+
+
+def test_a_module_and_a_command_are_recorded_too(home: Home, tmp_path: Path):
+    (tmp_path / "asks.py").write_text(SLOW.partition("sys.stdin")[0])
+    assert home.playhead("record", "-m", "asks").returncode == 0
+    assert home.playhead("record", "--", sys.executable, "asks.py").returncode == 0
+    assert [(run["name"], run["steps"]) for run in home.runs()] == [("asks-2", 1), ("asks-1", 1)]
+    assert home.report("asks-1")[0] == 0

@@ -1,0 +1,200 @@
+"""Planted secrets are found nowhere: spool, store, logs, tape. Planted ordinary text is."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import zstandard
+from support.running import (
+    agent_environment,
+    facts_of,
+    instances,
+    push_leftovers,
+    receiver,
+    run_agent,
+)
+from support.scripted import Request, ScriptedServer, json_reply, openai_chat, sse, sse_reply
+
+from playhead_replay.tapefile import write_tape_file
+
+KINDS = (
+    "sdk-api-key",
+    "x-api-key",
+    "bearer",
+    "query-api-key",
+    "query-token",
+    "basic",
+    "cookie",
+    "x-auth-token",
+    "proxy",
+    "userinfo",
+    "oauth-client-secret",
+    "oauth-password",
+    "oauth-refresh",
+    "oauth-json-secret",
+    "access-token",
+    "set-cookie",
+    "error-key",
+    "environment-password",
+    "environment-aws",
+    "env-file",
+    "argv-flag",
+    "argv-equals",
+)
+ORDINARY = (b"an ordinary sentence", b"plain words of the answer", b"city=Rome", b"scope")
+NOWHERE = "http://127.0.0.1:9"
+"""Nothing listens there: what is recorded stays in the spool."""
+
+
+def planted() -> dict[str, str]:
+    """A secret of each kind, none a part of another."""
+    return {kind: f"Zq{index:02d}Planted{kind.replace('-', '')}9f3B" for index, kind in enumerate(KINDS)}
+
+
+def script(provider: ScriptedServer, secrets: dict[str, str]) -> None:
+    def chat(request: Request):
+        if not request.json.get("stream"):
+            return json_reply(openai_chat.completion("These are plain words of the answer."))
+        bearer = secrets["bearer"]
+        whole = openai_chat.completion("plain words of the answer: your key is KEY !")
+        text = b"".join(sse.chat(openai_chat.chunks(whole))).replace(b"KEY", bearer.encode())
+        # The echo of the secret lies across the boundary of two chunks.
+        cut = text.index(bearer.encode()) + len(bearer) // 2
+        return sse_reply([text[:cut], text[cut:]])
+
+    provider.on("/v1/chat/completions", chat, repeat=True)
+    provider.on("/tool", json_reply({"weather": "sunny"}), repeat=True)
+    provider.on("/oauth/token", json_reply({"ok": True}))
+    provider.on(
+        "/oauth/json",
+        json_reply(
+            {"access_token": secrets["access-token"], "scope": "all"},
+            headers={"Set-Cookie": f"sid={secrets['set-cookie']}; Path=/"},
+        ),
+    )
+    provider.on(
+        "/echo",
+        lambda request: json_reply(
+            {"you sent": request.headers["authorization"], "and": request.headers.get("cookie", "")}
+        ),
+    )
+
+
+ZSTD = bytes.fromhex("28b52ffd")
+
+
+def texts(folder: Path) -> Iterator[tuple[str, bytes]]:
+    """Every file below ``folder``, as it is and with whatever is compressed in it opened."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            data = path.read_bytes()
+            yield str(path), data
+            values = [data]
+            if data.startswith(b"SQLite format 3"):
+                # A value that is larger than a page is scattered over the file.
+                values += rows(path)
+            for value in values:
+                yield str(path), value
+                for opened in unpacked(value):
+                    yield f"{path} (opened)", opened
+
+
+def rows(path: Path) -> list[bytes]:
+    """Every text and blob in a database."""
+    found: list[bytes] = []
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as base:
+        for (table,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            for row in base.execute(f'SELECT * FROM "{table}"'):
+                found += [value for value in row if isinstance(value, bytes)]
+                found += [value.encode() for value in row if isinstance(value, str)]
+    return found
+
+
+def unpacked(data: bytes) -> Iterator[bytes]:
+    for found in re.finditer(re.escape(ZSTD), data):
+        try:
+            reader = zstandard.ZstdDecompressor().decompressobj()
+            yield reader.decompress(data[found.start() :])
+        except zstandard.ZstdError:
+            continue
+    for found in re.finditer(rb"\x1f\x8b\x08", data):
+        try:
+            yield zlib.decompressobj(31).decompress(data[found.start() :])
+        except zlib.error:
+            continue
+
+
+def leaks(where: Iterator[tuple[str, bytes]], wanted: dict[str, bytes]) -> dict[str, str]:
+    """Which of ``wanted`` is found, and where first."""
+    found: dict[str, str] = {}
+    for place, data in where:
+        for name, value in wanted.items():
+            if name not in found and value in data:
+                found[name] = place
+    return found
+
+
+@pytest.mark.parametrize("content", ["full", "metadata"])
+def test_planted_secrets_are_found_nowhere(tmp_path: Path, content: str):
+    secrets = planted()
+    work = tmp_path / "work"
+    work.mkdir()
+    (tmp_path / "plan.json").write_text(json.dumps(secrets))
+    (work / ".env").write_text(f"# settings\nVENDOR_TOKEN={secrets['env-file']}\nREGION=north\n")
+    spool, data, heads = tmp_path / "spool", tmp_path / "data", tmp_path / "heads"
+    heads.mkdir()
+    with ScriptedServer() as provider:
+        script(provider, secrets)
+        environ = agent_environment(
+            NOWHERE,
+            spool,
+            provider.url,
+            SERVICE_PASSWORD=secrets["environment-password"],
+            AWS_SECRET_ACCESS_KEY=secrets["environment-aws"],
+            PLAYHEAD_CONTENT=content,
+            PLAYHEAD_QUIET="0",
+        )
+        done = run_agent(
+            "secretive.py",
+            str(tmp_path / "plan.json"),
+            "--api-key",
+            secrets["argv-flag"],
+            f"--password={secrets['argv-equals']}",
+            environ=environ,
+            cwd=work,
+        )
+        # The program itself printed them: only the record must not hold them.
+        assert secrets["environment-password"] in done.stdout
+        echoed = [one for one in provider.requests if one.path == "/echo"]
+        assert echoed[0].headers["authorization"] == f"Bearer {secrets['access-token']}"
+
+    def everywhere() -> Iterator[tuple[str, bytes]]:
+        yield from texts(spool)
+        yield from texts(data)
+        yield from texts(heads)
+        own_words = [line for line in done.stderr.splitlines() if line.startswith("playhead")]
+        yield "stderr of playhead", "\n".join(own_words).encode()
+
+    wanted = {name: value.encode() for name, value in secrets.items()}
+    ordinary = {text.decode(): text for text in ORDINARY}
+    if content == "metadata":
+        ordinary = {"city=Rome": b"city=Rome"}
+    assert set(leaks(texts(spool), ordinary)) == set(ordinary), "the scanner does not see the spool"
+    assert leaks(everywhere(), wanted) == {}
+
+    with receiver(data) as running:
+        push_leftovers({**environ, "PLAYHEAD_ENDPOINT": running.http_endpoint})
+        (instance,) = instances(running.store)
+        write_tape_file(heads / "run.tape", running.store.tape(instance))
+        facts = facts_of(running.store, instance)
+        assert len(facts) > 20
+    assert set(leaks(texts(data), ordinary)) == set(ordinary), "the scanner does not see the store"
+    assert set(leaks(texts(heads), ordinary)) == set(ordinary), "the scanner does not see the tape"
+    assert leaks(everywhere(), wanted) == {}
