@@ -95,6 +95,14 @@ def test_what_is_not_sent_is_not_there():
     }
 
 
+def test_numbers_that_no_attribute_holds():
+    request = {"seed": 2**63, "n": True, "max_tokens": "9", "temperature": None, "top_k": 2.0}
+    found = chat(request).attributes
+    assert {name for name in found if name.startswith("gen_ai.request")} == {"gen_ai.request.top_k"}
+    assert found["gen_ai.request.top_k"] == 2
+    assert chat({"seed": 2**63 - 1}).attributes["gen_ai.request.seed"] == 2**63 - 1
+
+
 @pytest.mark.parametrize(
     ("request_", "expected"),
     [
@@ -393,6 +401,19 @@ def test_stream_of_two_choices_and_tool_calls():
         ),
     }
     assert (found.streamed, found.content_complete, found.problem) == (True, True, "")
+
+
+def test_deltas_that_repeat_or_empty_what_came():
+    def call(**fields: Any) -> Any:
+        return delta(tool_calls=[{"index": 0, **fields}])
+
+    found = streamed(
+        call(id="call_a", type="function", function={"name": "f", "arguments": "{"}),
+        call(id="", type="function", function={"name": None, "arguments": "}"}),
+        delta(role="assistant", content=None, reason="tool_calls"),
+    )
+    (message,) = content(found, "output.messages")
+    assert message["parts"] == [{"type": "tool_call", "id": "call_a", "name": "f", "arguments": {}}]
 
 
 def test_streamed_reasoning_refusal_audio_and_the_unknown():

@@ -85,8 +85,7 @@ class PrefixCache:
         if not runs or size > self._capacity_bytes or not self._lock.acquire(blocking=False):
             return
         try:
-            if self._make_room(size) and after:
-                return  # what the runs follow was forgotten
+            self._make_room(size)  # may forget what the runs follow; then they are lost with it
             node = after.node if after else self._roots.setdefault(wire, _Node(b"", b""))
             for source, text in runs:
                 child = _Node(source, text)
@@ -111,13 +110,11 @@ class PrefixCache:
                 self._lock.release()
         return text
 
-    def _make_room(self, size: int) -> bool:
-        """Count ``size``; whether everything was forgotten for it."""
-        full = self._size_bytes + size > self._capacity_bytes
-        if full:
+    def _make_room(self, size: int) -> None:
+        """Count ``size``, and forget everything if there is no room for it."""
+        if self._size_bytes + size > self._capacity_bytes:
             self._roots, self._memo, self._size_bytes = {}, {}, 0
         self._size_bytes += size
-        return full
 
 
 def _other(node: _Node, body: bytes, at: int) -> _Node | None:
