@@ -59,6 +59,11 @@ class Lane:
         self._spawned[function] = count
         return Lane(f"{self.name}/{function}.{count}", self)
 
+    def restart(self) -> None:
+        """Count from the start again."""
+        self._ordinals.clear()
+        self._spawned.clear()
+
     def __repr__(self) -> str:
         return f"<Lane {self.name}>"
 
@@ -125,6 +130,21 @@ class In:
         _reset(self._token)
 
 
+_on_end: Callable[[Lane], None] | None = None
+
+
+def on_end(told: Callable[[Lane], None] | None) -> None:
+    """Have ``told`` called when a thread or an executor's job ends, in it, before anybody can know."""
+    global _on_end
+    _on_end = told
+
+
+def _ended(lane: Lane) -> None:
+    told = _on_end
+    if told is not None:
+        told(lane)
+
+
 class _Carried:
     """A function that runs in a lane, under the OTel context of whoever handed it over."""
 
@@ -141,6 +161,7 @@ class _Carried:
         try:
             return self._function(*args, **kwargs)
         finally:
+            _ended(self._lane)
             otel_context.detach(outer)
             _lane.reset(lane)
 
@@ -183,7 +204,9 @@ def _finalizing() -> bool:
 
 
 def install() -> None:
-    """Hook tasks, threads and executors. Once; what cannot be hooked is among `PATCHES`."""
+    """Count from the start. Hook tasks, threads and executors; what cannot be is among `PATCHES`."""
+    for lane in (MAIN, SHADOW, GC):
+        lane.restart()
     PATCHES.attempt("asyncio", _hook_asyncio)
     PATCHES.attempt("threading", _hook_threads)
     PATCHES.attempt("concurrent.futures", _hook_executor)
@@ -324,4 +347,5 @@ class _InLane:
         try:
             return self._function(*args, **kwargs)
         finally:
+            _ended(self._lane)
             _lane.reset(token)

@@ -135,6 +135,7 @@ def start(
     driver = open_driver(sink, redactor, tape)
     process = Process(settings, "record" if tape is None else "replay", sink, redactor, run, attributes)
     lanes.install()
+    lanes.on_end(driver.lane_ended)
     process.begin()
     _current = Session(
         settings,
@@ -156,6 +157,7 @@ def stop(exit_code: int | None = None, error: ErrorRecord | None = None) -> None
     session = _current
     if session is None:
         return
+    lanes.on_end(None)
     session.driver.close()
     session.abandon()
     _current = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape, TapeError, TapeGap
@@ -141,6 +143,7 @@ class MemoryTape:
 def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
     """Fold request, response, data and end facts into exchanges, in order of their requests."""
     exchanges: dict[ExchangeId, Exchange] = {}
+    sent: dict[ExchangeId, list[bytes]] = {}
     for fact in facts:
         if fact.exchange is None:
             continue
@@ -172,9 +175,16 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
             exchange.head_delivery = fact.delivery
             exchange.head_time_ns = fact.time_ns
         elif fact.name == e.PLAYHEAD_EXCHANGE_DATA and fact.body is not None:
+            if fact.attributes.get(a.PLAYHEAD_EXCHANGE_DIRECTION) == "out":
+                sent.setdefault(fact.exchange, []).append(fact.body.inline or b"")
+                continue
             exchange.parts.append(Part(fact.body, fact.time_ns, fact.delivery))
         elif fact.name == e.PLAYHEAD_EXCHANGE_END:
             exchange.end = end_of(fact)
+    for id, pieces in sent.items():
+        # A request body that was made while it was sent.
+        whole = Content.of(b"".join(pieces))
+        exchanges[id].ask = msgspec.structs.replace(exchanges[id].ask, body=whole)
     return exchanges
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playhead_instrumentation.boundaries import http
+from playhead_instrumentation.boundaries import http, network, output
 from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session
 
@@ -10,3 +10,5 @@ from playhead_instrumentation.session import Session
 def watch(patches: Patches, session: Session) -> None:
     """Patch every boundary, each when its module is imported."""
     http.watch(patches)
+    output.watch(patches)
+    network.watch(session)

@@ -73,7 +73,7 @@ class SyncAttempt:
     def handle_request(self, request: Any) -> Any:
         """As the transport does."""
         body: bytes | None = getattr(request, "_content", None)
-        if body is None and self._session.driver.asks_whole:
+        if body is None and self._session.driver.closed:
             body = request.read()
         exchange = begin(self._session, request, body)
         if exchange is None:
@@ -121,7 +121,7 @@ class AsyncAttempt:
     async def handle_async_request(self, request: Any) -> Any:
         """As the transport does."""
         body: bytes | None = getattr(request, "_content", None)
-        if body is None and self._session.driver.asks_whole:
+        if body is None and self._session.driver.closed:
             body = await request.aread()
         exchange = begin(self._session, request, body)
         if exchange is None:

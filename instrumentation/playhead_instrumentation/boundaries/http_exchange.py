@@ -59,8 +59,10 @@ class HttpExchange:
     def __init__(self, session: Session, request: Any, body: bytes | None) -> None:
         redactor = session.redactor
         method = str(request.method)
-        url = redactor.url(str(request.url))
+        asked = str(request.url)
+        url = redactor.url(asked)
         headers, redacted = redactor.headers(request.headers.raw)
+        redacted += url != asked
         span = session.tracer().start_span(
             method if method in KNOWN_METHODS else "HTTP",
             kind=SpanKind.CLIENT,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.drivers.gate import OpenGate
+from playhead_instrumentation.drivers.player import Player, deliveries
+from playhead_instrumentation.drivers.tape_gate import TapeGate
 from playhead_instrumentation.drivers.verdict import World
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv.seams import Sink, Tape
@@ -11,4 +13,8 @@ from playhead_semconv.seams import Sink, Tape
 
 def open_driver(sink: Sink, redactor: Redactor, tape: Tape | None = None) -> Driver:
     """The driver of a recording, or, with a ``tape``, of its replay."""
-    return Driver(sink, redactor, World(), OpenGate())
+    if tape is None:
+        return Driver(sink, redactor, World(), OpenGate())
+    player = Player(tape)
+    gate = TapeGate([*deliveries(player.exchanges()), *player.lane_ends.values()])
+    return Driver(sink, redactor, player, gate, player.lane_ends)

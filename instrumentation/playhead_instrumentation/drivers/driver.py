@@ -7,7 +7,9 @@ fact is on the tape before the program sees its consequence.
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
 from playhead_instrumentation import lanes
@@ -29,6 +31,8 @@ from playhead_semconv.facts import (
     Fidelity,
 )
 from playhead_semconv.seams import Sink
+
+log = logging.getLogger(__name__)
 
 
 class Scrub(Protocol):
@@ -138,6 +142,8 @@ class Call:
         if error is not None:
             attributes |= error_attributes(error)
         self._append(e.PLAYHEAD_EXCHANGE_END, attributes, None, at)
+        if isinstance(self.verdict, Played):
+            self._driver.gate.skip(self.verdict.deliveries(self._arrived))
         self.ended = End(how, at, error, self.time_ns)
         return True
 
@@ -164,13 +170,22 @@ class Call:
 class Driver:
     """Opens calls."""
 
-    def __init__(self, sink: Sink, redactor: Redactor, source: Source, gate: Gate) -> None:
+    def __init__(
+        self,
+        sink: Sink,
+        redactor: Redactor,
+        source: Source,
+        gate: Gate,
+        lane_ends: Mapping[int, Delivery] | None = None,
+    ) -> None:
+        """``lane_ends``: when the threads and jobs ended on the tape that is played."""
+        self._lane_ends = lane_ends or {}
         self.sink = sink
         self.redactor = redactor
         self.gate = gate
         self.content = redactor.content
         """Whether bodies are recorded, or only their sizes."""
-        self.asks_whole = source.asks_whole
+        self.closed = source.closed
         """Whether a request body must be whole before it is asked for."""
         self._source = source
         self._bodies = Bodies(redactor.body)
@@ -231,17 +246,31 @@ class Driver:
         if lane.parent is not None and lane.parent.declared_on != instance:
             self.declare(lane.parent)
         lane.declared_on = instance
+        self._append_lane(lane)
+
+    def _append_lane(self, lane: lanes.Lane, at: Delivery | None = None) -> None:
         self.sink.append(
             Fact(
                 time.time_ns(),
                 lane.hash,
                 e.PLAYHEAD_LANE,
+                delivery=at,
                 attributes={
                     a.PLAYHEAD_LANE_NAME: lane.name,
                     a.PLAYHEAD_LANE_PARENT: f"{lane.parent.hash:016x}" if lane.parent else "",
                 },
             )
         )
+
+    def lane_ended(self, lane: lanes.Lane) -> None:
+        """A thread or job that has asked for something ends: whoever waits for it gets a delivery."""
+        if lane.declared_on != self.sink.instance:
+            return
+        try:
+            at = self.gate.arrive(self._lane_ends.get(lane.hash)).wait()
+            self._append_lane(lane, at)
+        except Exception:
+            log.debug("playhead could not record the end of a lane", exc_info=True)
 
     def close(self) -> None:
         """Nobody waits for a turn any more."""

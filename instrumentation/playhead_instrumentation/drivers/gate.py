@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from asyncio import AbstractEventLoop, _get_running_loop  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import Any, Protocol
 
 from playhead_semconv.facts import Delivery
@@ -36,6 +36,10 @@ class Gate(Protocol):
         """What had not come when the tape was made: its turn does not come either."""
         ...
 
+    def skip(self, dues: Iterable[Delivery]) -> None:
+        """Nobody will come for what was delivered then."""
+        ...
+
     def close(self) -> None:
         """Let everybody through."""
         ...
@@ -58,6 +62,9 @@ class OpenGate:
     def never(self) -> Turn:
         """A live thing comes when it comes."""
         return self
+
+    def skip(self, dues: Iterable[Delivery]) -> None:
+        """Nothing is waited for."""
 
     def close(self) -> None:
         """Nobody waits."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
@@ -30,6 +30,13 @@ class Played:
         """The bytes of one of its parts."""
         return self.read(self.exchange.parts[index].data)
 
+    def deliveries(self, start: int = 0) -> Iterator[Delivery]:
+        """Everything that was delivered, from the ``start``-th thing on."""
+        for index in range(start, len(self.exchange.parts) + 2):
+            due = self.due(index)
+            if due is not None:
+                yield due
+
     def due(self, index: int) -> Delivery | None:
         """When the head (0), a part (from 1) or the end (last) was delivered; None: it never was."""
         exchange = self.exchange
@@ -55,7 +62,7 @@ LIVE = Live()
 class Source(Protocol):
     """Who answers. A pure lookup; never waits."""
 
-    asks_whole: bool
+    closed: bool
     """Whether the answer depends on the whole request body."""
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
@@ -66,7 +73,7 @@ class Source(Protocol):
 class World:
     """The source of a recording: everything is asked for real."""
 
-    asks_whole = False
+    closed = False
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """Do it for real."""

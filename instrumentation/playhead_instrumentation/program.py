@@ -1,0 +1,113 @@
+"""Runs a program as the interpreter would: as ``__main__``, with its own arguments and search path."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+from typing import Any
+
+from playhead_semconv.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is run: a script, or a module where ``is_module``."""
+
+    name: str
+    arguments: tuple[str, ...]
+    is_module: bool = False
+
+    @classmethod
+    def of_words(cls, words: list[str]) -> Program:
+        """From a command line behind the interpreter. `UsageError` when it names no program."""
+        if words[:1] == ["--"]:
+            words = words[1:]
+        if words[:1] == ["-m"] and len(words) > 1:
+            return cls(words[1], tuple(words[2:]), True)
+        if not words or words[0].startswith("-"):
+            raise UsageError("no program to run", hint="playhead record agent.py")
+        return cls(words[0], tuple(words[1:]))
+
+    @property
+    def script(self) -> str:
+        """As the tape says it: a path or ``-m MODULE``."""
+        return f"-m {self.name}" if self.is_module else self.name
+
+    def words(self) -> list[str]:
+        """The program and its arguments."""
+        return [self.name, *self.arguments]
+
+    def run(self) -> None:
+        """Run it to its end.
+
+        `SystemExit` passes through. Any other exception is printed as the interpreter prints it, without
+        our frames, and becomes `SystemExit`. `UsageError` when there is no such program.
+        """
+        code, main = self._loaded()
+        sys.modules["__main__"] = main
+        try:
+            exec(code, main.__dict__)
+        except SystemExit:
+            raise
+        except BaseException as error:
+            _report(error)
+            raise SystemExit(130 if isinstance(error, KeyboardInterrupt) else 1) from None
+
+    def _loaded(self) -> tuple[CodeType, ModuleType]:
+        main = ModuleType("__main__")
+        names: dict[str, Any] = main.__dict__
+        if self.is_module:
+            _put_first(os.getcwd())
+            spec, code = _module(self.name)
+            path = spec.origin or ""
+            names.update(__spec__=spec, __loader__=spec.loader, __package__=spec.parent)
+            names["__file__"] = path
+            sys.argv = [path, *self.arguments]
+            return code, main
+        path = os.path.abspath(self.name)
+        _put_first(os.path.dirname(os.path.realpath(path)))
+        try:
+            source = Path(path).read_bytes()
+        except OSError as problem:
+            raise UsageError(f"cannot open {self.name}: {problem.strerror}") from None
+        names.update(__file__=path, __builtins__=__builtins__, __cached__=None)
+        sys.argv = [self.name, *self.arguments]
+        try:
+            return compile(source, path, "exec", dont_inherit=True), main
+        except SyntaxError as error:
+            sys.excepthook(type(error), error.with_traceback(None), None)
+            raise SystemExit(1) from None
+
+
+def _module(name: str) -> tuple[ModuleSpec, CodeType]:
+    try:
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{name}.__main__")
+    except (ImportError, ValueError):
+        spec = None
+    loader: Any = None if spec is None else spec.loader
+    code = loader.get_code(spec.name) if spec is not None and hasattr(loader, "get_code") else None
+    if spec is None or code is None:
+        raise UsageError(f"no module named {name} that can be run")
+    return spec, code
+
+
+def _put_first(folder: str) -> None:
+    """``sys.path[0]`` as the interpreter sets it: for us it is where ``-m`` was found."""
+    if not sys.flags.safe_path:
+        sys.path[0] = folder
+
+
+def _report(error: BaseException) -> None:
+    inside: TracebackType | None = error.__traceback__
+    while inside is not None and inside.tb_frame.f_code.co_filename == __file__:
+        inside = inside.tb_next
+    error = error.with_traceback(inside)
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, inside
+    sys.excepthook(type(error), error, inside)

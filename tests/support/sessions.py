@@ -1,0 +1,65 @@
+"""Sessions in this process: record a function, replay it from its tape."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import msgspec
+
+from playhead_instrumentation import boundaries, session
+from playhead_instrumentation.patches import PATCHES
+from playhead_semconv.facts import Fact
+from playhead_semconv.settings import Settings
+from playhead_semconv.tapes import MemoryTape
+
+T = TypeVar("T")
+
+
+class MemorySink:
+    """Keeps facts in memory."""
+
+    def __init__(self) -> None:
+        self.instance = os.urandom(16)
+        self.facts: list[Fact] = []
+
+    def append(self, fact: Fact) -> int:
+        seq = len(self.facts)
+        self.facts.append(msgspec.structs.replace(fact, instance=self.instance, seq=seq))
+        return seq
+
+    def tape(self) -> MemoryTape:
+        return MemoryTape(self.facts, self.instance)
+
+    def named(self, name: str) -> list[Fact]:
+        return [fact for fact in self.facts if fact.name == name]
+
+
+@contextmanager
+def recording(
+    tape: MemoryTape | None = None, settings: Settings | None = None, **options: Any
+) -> Iterator[MemorySink]:
+    """A session for the length of the block; with a tape, its replay."""
+    sink = MemorySink()
+    running = session.start(settings or Settings(quiet=True), sink=sink, tape=tape, **options)
+    boundaries.watch(PATCHES, running)
+    try:
+        yield sink
+    finally:
+        session.stop(0)
+
+
+def record(program: Callable[[], T], **options: Any) -> tuple[T, MemoryTape]:
+    """What ``program`` returns, and its tape."""
+    with recording(**options) as sink:
+        result = program()
+    return result, sink.tape()
+
+
+def replay(program: Callable[[], T], tape: MemoryTape, **options: Any) -> tuple[T, MemoryTape]:
+    """What ``program`` returns when ``tape`` answers, and the tape of the replay."""
+    with recording(tape, **options) as sink:
+        result = program()
+    return result, sink.tape()
