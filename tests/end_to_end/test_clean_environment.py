@@ -63,7 +63,7 @@ def with_otlp(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def script(provider: ScriptedServer) -> None:
     def chat(request: Request):
         body = request.json
-        whole = openai_chat.completion(f"answer {len(body['messages'])}")
+        whole = openai_chat.completion(f"answer {len(body['messages'])}", model=body["model"])
         if body.get("stream"):
             return sse_reply(sse.chat(openai_chat.chunks(whole)))
         return json_reply(whole)
