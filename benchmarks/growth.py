@@ -94,15 +94,10 @@ def folder_bytes(folder: Path) -> int:
 @contextmanager
 def receiver(environment: dict[str, str]) -> Iterator[str]:
     """`playhead up` on free ports; where it takes OTLP over HTTP."""
-    http = free_port()
-    command = [BIN / "playhead", "up", "--http-port", str(http), "--grpc-port", str(free_port())]
-    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if str(http) in line:
-                break
-        threading.Thread(target=process.stderr.read, daemon=True).start()
-        yield f"http://127.0.0.1:{http}"
+    command = [BIN / "playhead", "up", "--http-port", "0", "--grpc-port", "0", "--json"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield str(json.loads(process.stdout.readline())["http"])
         process.terminate()
         process.wait(60)
 

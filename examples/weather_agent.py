@@ -32,6 +32,10 @@ def weather(city: str) -> str:
     return answer.raise_for_status().text
 
 
+def run_tool(call) -> str:
+    return weather(**json.loads(call.function.arguments))
+
+
 def main(question: str) -> None:
     client = OpenAI()
     messages = [
@@ -43,7 +47,7 @@ def main(question: str) -> None:
     messages.append(asked.choices[0].message.to_dict())
 
     with ThreadPoolExecutor() as pool:
-        found = pool.map(lambda call: weather(**json.loads(call.function.arguments)), calls)
+        found = pool.map(run_tool, calls)
     for call, result in zip(calls, found, strict=True):
         messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
 

@@ -1,9 +1,14 @@
 """The documents say what the code does."""
 
 import re
+import shlex
 from dataclasses import fields
 from pathlib import Path
 
+import click
+
+from playhead_receiver.cli.app import playhead
+from playhead_receiver.cli.session import Session
 from playhead_semconv import errors
 from playhead_semconv.settings import Settings, environment_name
 
@@ -70,6 +75,50 @@ def test_every_make_target_has_a_comment():
     named = [(name, rest) for name, rest in targets if name != ".PHONY"]
     assert [name for name, rest in named if not re.search(r" ## \S", rest)] == []
     assert set(phony) == {name for name, _ in named if "/" not in name}
+
+
+def commands(*documents):
+    """(document, words) of every line ``$ …`` of the documents, assignments in front left out."""
+    for document in documents:
+        for block in re.findall(
+            r"^```(?:console)?\n(.*?)^```", (ROOT / document).read_text("utf-8"), re.M | re.S
+        ):
+            for line in re.findall(r"^(?:\$ )?(.*\b(?:playhead|make) .*)$", block, re.M):
+                words = shlex.split(line, comments=True)
+                while words and re.match(r"[A-Z_]+=", words[0]):
+                    del words[0]
+                if words and words[0].rpartition("/")[2] in ("playhead", "make"):
+                    yield document, [words[0].rpartition("/")[2], *words[1:]]
+
+
+def refused(words):
+    """Why the command line does not accept these words; empty where it does."""
+    verb = playhead.get_command(click.Context(playhead), words[1])
+    if verb is None:
+        return f"no verb {words[1]}"
+    rest = words[2:]
+    if isinstance(verb, click.Group):
+        verb, rest = verb.get_command(click.Context(verb), rest[0]), rest[1:]
+    try:
+        verb.make_context(words[1], list(rest), obj=Session())
+    except click.ClickException as problem:
+        return problem.format_message()
+    return ""
+
+
+TOLD = ("README.md", "examples/README.md", "collector-config/README.md", "docs/errors.md")
+
+
+def test_commands_in_documents_are_accepted():
+    found = list(commands(*TOLD))
+    assert len(found) > 10
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text("utf-8"), re.M))
+    wrong = []
+    for document, words in found:
+        why = refused(words) if words[0] == "playhead" else "" if words[1] in targets else "no target"
+        if why:
+            wrong.append(f"{document}: {' '.join(words)}: {why}")
+    assert wrong == []
 
 
 def test_links_between_documents_lead_somewhere():

@@ -72,7 +72,7 @@ def test_unknown_paths_are_404(provider):
 
 def test_the_provider_runs_alone():
     with subprocess.Popen(
-        [sys.executable, "-m", "playhead_receiver.demo.provider"], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "playhead_receiver.demo"], stdout=subprocess.PIPE, text=True
     ) as process:
         lines = [process.stdout.readline().removeprefix("export ").strip() for _ in range(5)]
         variables = dict(line.split("=", 1) for line in lines)

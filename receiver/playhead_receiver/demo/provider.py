@@ -1,16 +1,13 @@
 """The demo's provider: speaks OpenAI chat and responses, Anthropic messages, and two HTTP tools.
 
 One server on loopback; streams where the request asks for it. The first attempt at a chat with tools
-gets a 429, as on a busy day. ``python -m playhead_receiver.demo.provider`` runs it alone and prints the
-variables that point the SDKs at it.
+gets a 429, as on a busy day. ``python -m playhead_receiver.demo`` runs it alone.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import signal
-import sys
 import threading
 import time
 from collections import Counter
@@ -176,18 +173,3 @@ class _Handler(BaseHTTPRequestHandler):
 def _is_first_turn_with_tools(path: str, asked: Json) -> bool:
     roles = {message["role"] for message in asked.get("messages", ())}
     return path == "/v1/chat/completions" and bool(asked.get("tools")) and "tool" not in roles
-
-
-def main() -> None:
-    """Run until interrupted."""
-    port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
-    signals = {signal.SIGINT, signal.SIGTERM}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    with Provider(port) as provider:
-        for name, value in provider.environment.items():
-            print(f"export {name}={value}", flush=True)
-        signal.sigwait(signals)
-
-
-if __name__ == "__main__":
-    main()

@@ -21,6 +21,8 @@ from playhead_semconv.errors import PlayheadError, UsageError
 
 AGENTS = ("weather_agent.py", "research_agent.py", "refund_agent.py")
 SDKS = ("openai", "anthropic", "httpx")
+NOT_INHERITED = ("VIRTUAL_ENV", "PLAYHEAD_ENDPOINT", "PLAYHEAD_AGENT", "OTEL_SERVICE_NAME")
+"""The demo's agents run in this interpreter and are recorded here, under their own names."""
 
 
 def agents_dir() -> Path:
@@ -36,7 +38,8 @@ def run_demo(*, environ: Mapping[str, str] | None = None) -> int:
     """
     _require_sdks()
     begin = time.monotonic()
-    tour = _Tour({**(os.environ if environ is None else environ), "PYTHONUNBUFFERED": "1"})
+    inherited = os.environ if environ is None else environ
+    tour = _Tour({name: value for name, value in inherited.items() if name not in NOT_INHERITED})
     with Provider() as provider:
         port = int(provider.url.rpartition(":")[2])
         tour.environ.update(provider.environment)
@@ -72,12 +75,12 @@ class _Tour:
 
     def playhead(self, *arguments: str) -> int:
         """Run one; its exit status."""
-        print(f"\n$ playhead {shlex.join(_short(one) for one in arguments)}", flush=True)
+        print(f"\n$ playhead {shlex.join(arguments)}", flush=True)
         return subprocess.run([*_command(), *arguments], env=self.environ).returncode
 
     def record(self, agent: Path) -> str:
         """Record one agent; the name of its run. `PlayheadError` if it failed."""
-        status = self.playhead("record", str(agent))
+        status = self.playhead("record", _short(agent))
         latest = self._latest()
         if status != 0:
             raise PlayheadError(f"{agent.name} ended with {status}", hint=f"playhead show {latest}")
@@ -95,8 +98,9 @@ def _command() -> list[str]:
     return [sys.executable, "-m", "playhead_receiver"]
 
 
-def _short(argument: str) -> str:
-    return os.path.relpath(argument) if os.path.isabs(argument) else argument
+def _short(path: Path) -> str:
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def _say(text: str, *commands: str) -> None:

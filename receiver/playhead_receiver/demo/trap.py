@@ -13,6 +13,7 @@ class Trap:
     def __init__(self, port: int) -> None:
         self.contacts = 0
         self._listener = socket.create_server(("127.0.0.1", port))
+        self.port: int = self._listener.getsockname()[1]
         self._thread = threading.Thread(target=self._count, name="trap", daemon=True)
         self._thread.start()
 

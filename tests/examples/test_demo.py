@@ -1,0 +1,94 @@
+"""The demo as a user runs it: a clean home, one command, and its three next commands."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from playhead_receiver.demo.trap import Trap
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("home")
+
+
+def playhead(home, *arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "playhead_receiver", *arguments],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=150,
+    )
+
+
+@pytest.fixture(scope="module")
+def demo(home):
+    return playhead(home, "demo")
+
+
+def same_shape(text):
+    """The text without what differs from run to run: times, ports, ages."""
+    text = re.sub(r"refused by the \w+", "refused", text)
+    text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text)
+    text = re.sub(r"\b\d+(\.\d+)? ?(ms|s|m)\b", "TIME", text)
+    return re.sub(r" +", " ", text)
+
+
+def test_everything_is_identical(demo):
+    assert demo.returncode == 0, demo.stdout
+    assert demo.stdout.count("\nidentical (exit 0)\n") == 3
+    assert "0 connections tried" in demo.stdout
+
+
+def test_the_agents_answers_are_printed(demo):
+    assert "For Oslo (-4 °C, snow) pack a warm coat." in demo.stdout
+    assert "A flight recorder turns an accident into evidence." in demo.stdout
+    assert "Refund 49.00 EUR." in demo.stdout
+
+
+def test_the_retry_and_the_parallel_tools_are_shown(demo):
+    shown = demo.stdout.partition("$ playhead show")[2].partition("$ playhead replay")[0]
+    assert "429" in shown
+    assert shown.count("/weather?city=") == 2
+    assert shown.count("chat gpt-5.5") == 2
+
+
+def test_the_next_commands_work(demo, home):
+    following = demo.stdout.partition("next:")[2].split("\n  ")[1:]
+    assert len(following) == 3
+    for line in following:
+        words = line.split()
+        assert words[0] == "playhead"
+        done = playhead(home, *words[1:])
+        assert done.returncode == 0, line + done.stdout
+        assert done.stdout
+
+
+def test_the_readme_shows_this(demo):
+    readme = (ROOT / "README.md").read_text("utf-8")
+    shown = readme.partition("<!-- transcript: demo -->\n```console\n")[2].partition("```")[0]
+    assert len(shown.splitlines()) > 20
+    said = same_shape(demo.stdout)
+    for part in same_shape(shown).removeprefix("$ make demo\n…\n").rstrip("\n").split("\n…\n"):
+        _, found, said = said.partition(part)
+        assert found, f"not in the demo's output:\n{part}"
+
+
+def test_a_trap_counts_who_comes():
+    with Trap(0) as trap:
+        for _ in range(2):
+            with pytest.raises(httpx2.TransportError):
+                httpx2.get(f"http://127.0.0.1:{trap.port}")
+        assert trap.contacts == 2
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(f"http://127.0.0.1:{trap.port}")
