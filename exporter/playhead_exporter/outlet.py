@@ -24,8 +24,8 @@ from playhead_exporter.spool.segments import LiveSegments
 from playhead_exporter.spool.spool import Spool
 from playhead_semconv.settings import Settings, resolve
 
-FIRST_MEETING_S = 0.08
-"""How long a process that ends waits for an endpoint that has never answered."""
+FIRST_MEETING_S = 1.0
+"""How old a process must be to wait no more for an endpoint that has never answered."""
 DISK_AT_EXIT_S = 0.05
 """How long it waits for the disk; what is in shared memory is safe from its death."""
 SYNC_DEADLINE_S = 1.0
@@ -169,9 +169,8 @@ class SpoolOutlet:
     def _disk_problem(self) -> str:
         return "" if self._copier is None else self._copier.stalled()
 
-    def _await_room(self, timeout_s: float) -> None:
-        if self._copier is not None:
-            self._copier.await_room(timeout_s)
+    def _await_room(self, timeout_s: float) -> bool:
+        return self._copier is not None and self._copier.await_room(timeout_s)
 
     def _wait_for_disk(self, head: Head, upto: int) -> None:
         if self._copier is not None:

@@ -13,6 +13,8 @@ from google.protobuf.any_pb2 import Any as AnyMessage
 from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
+from opentelemetry import context
+from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
     ExportLogsPartialSuccess,
     ExportLogsServiceRequest,
@@ -25,12 +27,15 @@ from support.spools import chunk, eventually, files, outlet_for, state
 
 from playhead_exporter.push import pending, push
 from playhead_exporter.shipping import shipper as shipper_module
+from playhead_exporter.shipping.answers import Accepted
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
 from playhead_exporter.shipping.http import retry_after_s
 from playhead_exporter.shipping.requests import REQUEST_BYTES
 from playhead_exporter.spool import Places
 from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 from playhead_semconv.errors import ConfigurationError
+from playhead_semconv.facts import Fact
 from playhead_semconv.frames import SpanRecord
 
 
@@ -464,6 +469,57 @@ def test_an_endpoint_is_a_base_or_a_full_path(text, protocol, base, logs):
 def test_what_is_no_endpoint_is_refused(text, protocol):
     with pytest.raises(ConfigurationError):
         Endpoint.parse(text, protocol)
+
+
+def test_a_record_that_otlp_cannot_hold_does_not_stop_the_others(to, endpoint, caplog):
+    with outlet_for(to) as outlet:
+        outlet.sink.append(chunk(b"a"))
+        outlet.sink.append(Fact(-1, 7, e.PLAYHEAD_STATE))
+        outlet.sink.append(chunk(b"c"))
+        assert outlet.flush(10)
+        assert outlet.shipper.tally.rejected == 1
+    assert [fact.body.inline for fact in endpoint.facts()] == [b"a", b"c"]
+    assert caplog.text.count("a record cannot be sent and is lost") == 1
+
+
+def test_a_certificate_that_is_not_there_is_said_and_nothing_is_lost(settings, caplog, tmp_path):
+    settings = replace(
+        settings, endpoint="https://127.0.0.1:9", certificate=str(tmp_path / "none"), protocol="grpc"
+    )
+    with outlet_for(settings) as outlet:
+        outlet.sink.append(chunk())
+        for _ in range(4):
+            assert not outlet.flush(10)
+        assert [one.facts for one in pending(settings)] == [1]
+    assert caplog.text.count("No such file or directory") == 1
+
+
+class Listening:
+    """A transport that keeps in which context it was asked."""
+
+    def __init__(self):
+        self.suppressed = []
+
+    def send(self, signal, request, timeout_s):
+        self.suppressed.append(context.get_value(_SUPPRESS_INSTRUMENTATION_KEY))
+        return Accepted()
+
+    def is_playhead(self, timeout_s):
+        self.suppressed.append(context.get_value(_SUPPRESS_INSTRUMENTATION_KEY))
+        return True
+
+    def close(self):
+        pass
+
+
+def test_the_exporters_own_requests_are_not_instrumented(settings):
+    transport = Listening()
+    with outlet_for(settings) as outlet:
+        outlet._open_transport = lambda: transport
+        outlet.sink.append(chunk())
+        assert outlet.flush(10)
+    assert transport.suppressed == [True, True]
+    assert context.get_value(_SUPPRESS_INSTRUMENTATION_KEY) is None
 
 
 def test_compression_is_worth_it(to, endpoint):

@@ -51,7 +51,7 @@ class HttpTransport:
         body = gzip.compress(request, COMPRESS_LEVEL, mtime=0)
         try:
             status, headers, answer = self._ask("POST", url, timeout_s, self._headers, body)
-        except urllib3.exceptions.HTTPError as problem:
+        except (urllib3.exceptions.HTTPError, OSError) as problem:
             return TryLater(f"{self._endpoint.base}: {_plain(problem)}")
         if 200 <= status < 300:
             return _accepted(signal, answer)
@@ -72,7 +72,7 @@ class HttpTransport:
         headers = {k: v for k, v in self._headers.items() if k in ("Authorization", "User-Agent")}
         try:
             status, answer_headers, answer = self._ask("GET", url, timeout_s, headers)
-        except urllib3.exceptions.HTTPError as problem:
+        except (urllib3.exceptions.HTTPError, OSError) as problem:
             return TryLater(f"{self._endpoint.base}: {_plain(problem)}")
         if status in RETRYABLE:
             after_s = retry_after_s(answer_headers.get("retry-after"))

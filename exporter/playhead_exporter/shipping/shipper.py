@@ -88,12 +88,14 @@ class Shipper:
         self._learn = learn
         self._pending = pending
         self._backoff = Backoff()
+        self._started = 0.0
         self._wake = Event()
-        self._urgent = False
         self._heard = False
         self._stopping = False
         self._changed = Condition()
-        self._rounds_failed = 0
+        self._rounds_begun = 0
+        self._round_failed = 0
+        """Number of the last round that failed."""
         self._left_rounds = 0
         self._left_due = 0.0
         self.tally = Tally()
@@ -107,6 +109,7 @@ class Shipper:
 
     def start(self) -> None:
         """Begin to deliver."""
+        self._started = time.monotonic()
         self.thread.start()
 
     def stop(self, timeout_s: float) -> None:
@@ -116,35 +119,39 @@ class Shipper:
         if self.thread.is_alive():
             self.thread.join(timeout_s)
 
-    def meet(self, timeout_s: float) -> bool:
-        """Wait until the endpoint has answered for the first time; whether it takes what we send."""
+    def meet(self, patience_s: float) -> bool:
+        """Wait until the endpoint has answered for the first time; whether it takes what we send.
+
+        Not longer than ``patience_s`` since the thread was started.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: self.standing is not None, timeout_s)
+            left_s = self._started + patience_s - time.monotonic()
+            self._changed.wait_for(lambda: self.standing is not None, max(0.0, left_s))
         return bool(self.standing)
 
     def flush(self, mark: Position | None, timeout_s: float, left: bool = False) -> bool:
         """Deliver up to ``mark`` now, with ``left`` also what dead processes left.
 
-        False as soon as an attempt fails, or after ``timeout_s``.
+        False as soon as an attempt that was begun now fails, or after ``timeout_s``.
         """
         if self._backoff.not_before > time.monotonic():
             return self._at(mark)
         if not self.thread.is_alive():
             return self._at(mark)
         with self._changed:
-            failed, rounds = self._rounds_failed, self._left_rounds
+            begun, rounds = self._rounds_begun, self._left_rounds
             if left:
                 self._left_due = 0.0
-            self._urgent = True
             self._wake.set()
             self._changed.wait_for(
                 lambda: (
-                    self._rounds_failed > failed
+                    self._round_failed > begun
+                    or self._backoff.not_before > time.monotonic()
                     or (self._at(mark) and (not left or self._left_rounds > rounds))
                 ),
                 timeout_s,
             )
-        return self._at(mark) and self._rounds_failed == failed
+        return self._at(mark) and self._round_failed <= begun
 
     def deliver_left_once(self, attempts: int) -> str:
         """In the caller's thread: deliver what dead processes left.
@@ -179,15 +186,18 @@ class Shipper:
             self._wake.clear()
             if self._stopping:
                 break
-            if self._backoff.not_before > time.monotonic() and not self._urgent:
+            if self._backoff.not_before > time.monotonic():
                 wait_s = self._backoff.not_before - time.monotonic()
                 continue
-            self._urgent = False
-            if transport is None:
-                transport = self._open_transport()
-            if own is None and self._live is not None:
-                own = self._delivery(self._live, transport)
-            problem = self._round(own, transport)
+            self._rounds_begun += 1
+            try:
+                if transport is None:
+                    transport = self._open_transport()
+                if own is None and self._live is not None:
+                    own = self._delivery(self._live, transport)
+                problem = self._round(own, transport)
+            except Exception as unexpected:  # the thread must live: nobody would start another one
+                problem = TryLater(f"delivery failed: {unexpected!r}")
             wait_s = self._interval_s if problem is None else self._backoff.failed(problem)
             self._settle(problem)
         if transport is not None:
@@ -288,5 +298,5 @@ class Shipper:
                 self.standing = problem is None
                 self._heard = problem is None
             if problem is not None:
-                self._rounds_failed += 1
+                self._round_failed = self._rounds_begun
             self._changed.notify_all()

@@ -14,7 +14,7 @@ from playhead_exporter.spool.places import FILE_MODE, Places, remove_file, segme
 from playhead_exporter.spool.spool import Spool
 
 PIECE_BYTES = 256 * 1024
-STALL_S = 0.05
+STALL_S = 0.02
 """A write that takes longer than this is a stall."""
 RETRY_S = 0.25
 """How soon the disk is tried again after it refused."""
@@ -88,12 +88,14 @@ class Copier:
                 lambda: head.copied >= upto or bool(self._problem), timeout_s
             ) and (head.copied >= upto)
 
-    def await_room(self, timeout_s: float) -> None:
-        """Wait until a head is copied and free again, at most ``timeout_s``."""
-        if self.thread.is_alive():
-            with self._copied:
-                self._wake.set()
-                self._copied.wait(timeout_s)
+    def await_room(self, timeout_s: float) -> bool:
+        """Wait until a head is copied and free again, at most ``timeout_s``; False if nobody copies."""
+        if not self.thread.is_alive():
+            return False
+        with self._copied:
+            self._wake.set()
+            self._copied.wait(timeout_s)
+        return True
 
     def flush(self, timeout_s: float) -> bool:
         """Copy what is there now; False if that takes longer than ``timeout_s`` or does not succeed."""
@@ -121,7 +123,10 @@ class Copier:
             self._wake.clear()
             if self._spool.instance != self._instance:
                 return
-            self.round()
+            try:
+                self.round()
+            except Exception as unexpected:  # the thread must live: nobody would start another one
+                self._refused(repr(unexpected), f"the spool cannot be copied: {unexpected!r}")
 
     def round(self) -> None:
         """Copy everything that is not yet on disk, then see to the next head and to losses."""

@@ -15,20 +15,19 @@ from typing import Any
 
 import msgspec
 
+from playhead_exporter.spool.blobs import BLOB_BYTES, split
 from playhead_exporter.spool.head import Head
 from playhead_exporter.spool.owner import OwnerLock
 from playhead_exporter.spool.places import Places, make_folder, remove_file, remove_folder, segment_name
 from playhead_exporter.spool.plain import UNENCODABLE, plain
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, Fact, digest_of
+from playhead_semconv.facts import Fact
 from playhead_semconv.frames import HEAD, MAX_PAYLOAD_BYTES, Header, Record, SpanRecord, encode
 
 HEAD_BYTES = 1 << 20
 """Size of a head, unless one frame needs more."""
-BLOB_BYTES = 1 << 20
-"""A longer body travels in blob facts of at most this."""
-PATIENCE_S = 0.005
+PATIENCE_S = 1.0
 """How long an append waits for a disk that works, when facts come faster than it takes them."""
 HOLD_TRIES = 5
 """Somebody who looks whether an owner lives holds the lock for a moment."""
@@ -59,14 +58,14 @@ class Spool:
         wake_copier: Callable[[], None] = lambda: None,
         after_append: Callable[[Head, int], None] | None = None,
         disk_stalled: Callable[[], str] = lambda: "",
-        await_room: Callable[[float], None] = lambda timeout_s: None,
+        await_room: Callable[[float], bool] = lambda timeout_s: False,
     ) -> None:
         """``memory_bytes``: what the heads may take. Makes no file before the first append.
 
         ``on_begin`` is called when an instance writes its first fact (in a forked child: again).
         ``after_append`` is called, outside the lock, with the head and the position behind the frame.
         ``disk_stalled`` says why the disk takes nothing just now; empty if it does. ``await_room``
-        returns when a head has become free, or after so many seconds.
+        returns when a head has become free, or after so many seconds; False if nobody copies.
         """
         self.places = places
         self._resource = dict(resource)
@@ -118,7 +117,9 @@ class Spool:
         """Number ``fact`` and keep it; its sequence number. Never raises, never waits for a disk."""
         body = fact.body
         if body is not None and body.inline is not None and len(body.inline) > BLOB_BYTES:
-            fact = self._split(fact, body, body.inline)
+            *blobs, fact = split(fact, body, body.inline)
+            for blob in blobs:
+                self.append(blob)
         if self._writer == get_ident():
             seq = self._give_number(fact)
             self._deferred.append(fact)
@@ -208,29 +209,6 @@ class Spool:
             except Exception as problem:  # the sink's contract: what cannot be kept is a gap
                 self._lose(record, f"{type(problem).__qualname__}: {problem}")
 
-    def _split(self, fact: Fact, body: Content, data: bytes) -> Fact:
-        """Put a long body into blob facts; the fact that refers to them."""
-        digest = body.digest or digest_of(data)
-        start = body.base_bytes if body.base is not None else 0
-        for offset in range(0, len(data), BLOB_BYTES):
-            self.append(
-                Fact(
-                    fact.time_ns,
-                    fact.lane,
-                    e.PLAYHEAD_BLOB,
-                    fact.trace_id,
-                    fact.span_id,
-                    attributes={
-                        a.PLAYHEAD_BLOB_DIGEST: digest.hex(),
-                        a.PLAYHEAD_BLOB_OFFSET: start + offset,
-                        a.PLAYHEAD_BLOB_SIZE: body.size,
-                    },
-                    body=Content.chunk(data[offset : offset + BLOB_BYTES]),
-                )
-            )
-        reference = Content(digest, body.size, None, body.base, body.base_bytes)
-        return msgspec.structs.replace(fact, body=reference)
-
     # Room: all under the lock
 
     def _room(self, size: int) -> Head | None:
@@ -259,9 +237,8 @@ class Spool:
             head = None
         if head is None:
             head = self._make(size)
-        if head is None and self._lost is None and not self._disk_stalled():
-            self._await_room(PATIENCE_S)
-            head = self._make(size)
+        if head is None and self._lost is None:
+            head = self._make_when_copied(size)
         if head is None:
             return None
         self.segments.add(head.number)
@@ -271,6 +248,17 @@ class Spool:
             before.rolled = True
             self._wake_copier()
         return head
+
+    def _make_when_copied(self, size: int) -> Head | None:
+        """Memory is full and the disk works: wait for it, but not for one that stalls."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not self._disk_stalled() and time.monotonic() < deadline:
+            if not self._await_room(0.005):
+                return None
+            head = self._make(size)
+            if head is not None:
+                return head
+        return None
 
     def _make(self, size: int) -> Head | None:
         if size > MAX_PAYLOAD_BYTES:

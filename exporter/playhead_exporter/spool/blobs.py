@@ -1,0 +1,36 @@
+"""Bodies that are too long for one event."""
+
+from __future__ import annotations
+
+import msgspec
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Content, Fact, digest_of
+
+BLOB_BYTES = 1 << 20
+"""A longer body travels in blob facts of at most this."""
+
+
+def split(fact: Fact, body: Content, data: bytes) -> list[Fact]:
+    """Blob facts with ``data``, the inline part of ``body``, and ``fact`` with a reference to them."""
+    digest = body.digest or digest_of(data)
+    start = body.base_bytes if body.base is not None else 0
+    parts = [
+        Fact(
+            fact.time_ns,
+            fact.lane,
+            e.PLAYHEAD_BLOB,
+            fact.trace_id,
+            fact.span_id,
+            attributes={
+                a.PLAYHEAD_BLOB_DIGEST: digest.hex(),
+                a.PLAYHEAD_BLOB_OFFSET: start + offset,
+                a.PLAYHEAD_BLOB_SIZE: body.size,
+            },
+            body=Content.chunk(data[offset : offset + BLOB_BYTES]),
+        )
+        for offset in range(0, len(data), BLOB_BYTES)
+    ]
+    reference = Content(digest, body.size, None, body.base, body.base_bytes)
+    return [*parts, msgspec.structs.replace(fact, body=reference)]
