@@ -37,10 +37,11 @@ class Deriver:
 
     def is_whole(self, stored: StoredSpan) -> bool:
         """Whether all that a span rests on is here, or is known never to come."""
-        at = attributes_of(span_of(ResourceSpans.FromString(stored.otlp)), _RESTING)
+        span = span_of(ResourceSpans.FromString(stored.otlp))
+        at = attributes_of(span, _RESTING)
         reference = reference_of(at)
         rests_on = at.get(a.PLAYHEAD_RESTS_ON)
-        if reference is None or not at.get(a.PLAYHEAD_DERIVED) or not isinstance(rests_on, int):
+        if reference is None or not _left_out(span, at) or not isinstance(rests_on, int):
             return True
         tape = self._tape(reference[0])
         return tape.last() >= rests_on or any(first <= rests_on <= last for first, last in tape.gaps())
@@ -50,26 +51,17 @@ class Deriver:
         envelope = ResourceSpans.FromString(stored.otlp)
         span = span_of(envelope)
         at = attributes_of(span, _RESTING)
-        left_out: Any = at.get(a.PLAYHEAD_DERIVED)
+        left_out = _left_out(span, at)
         reference = reference_of(at)
         wire = at.get(a.PLAYHEAD_WIRE)
-        if not isinstance(left_out, list) or reference is None or wire not in DIALECTS:
+        if not left_out or reference is None or wire not in DIALECTS:
             return envelope
         instance, id = reference
         exchange = self._tape(instance).exchange(id)
         derived = None if exchange is None else self._derive(instance, exchange, str(wire))
-        if derived is None:
-            return envelope
-        present = {pair.key for pair in span.attributes}
-        found = {
-            name: derived.attributes[name]
-            for name in cast(list[Any], left_out)
-            if name in derived.attributes and name not in present
-        }
-        kept = [pair for pair in span.attributes if pair.key != a.PLAYHEAD_DERIVED]
-        del span.attributes[:]
-        span.attributes.extend(kept)
-        set_attributes(span.attributes, found)
+        if derived is not None:
+            found = {name: derived.attributes[name] for name in left_out if name in derived.attributes}
+            set_attributes(span.attributes, found)
         return envelope
 
     def pending(self, trace_id: bytes) -> Iterator[ResourceSpans]:
@@ -190,6 +182,15 @@ def reference_of(at: dict[str, Any]) -> tuple[bytes, ExchangeId] | None:
         return bytes.fromhex(instance), ExchangeId.parse(exchange)
     except ValueError:
         return None
+
+
+def _left_out(span: Span, at: dict[str, Any]) -> list[str]:
+    """Names of the attributes that can be derived and are not on the span."""
+    names: Any = at.get(a.PLAYHEAD_DERIVED)
+    if not isinstance(names, list):
+        return []
+    present = {pair.key for pair in span.attributes}
+    return [name for name in cast(list[Any], names) if isinstance(name, str) and name not in present]
 
 
 def _parent_of(start: Fact) -> bytes:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support.handmade import INSTANCE, ROOT, TRACE, HandMade, span_id
+from support.handmade import INSTANCE, ROOT, TRACE, HandMade, HandMadeStore, span_id
 from support.leftout import (
     URL,
     answer_chunks,
@@ -18,7 +18,7 @@ from support.leftout import (
 )
 
 from playhead_receiver.derive import Deriver, pending_spans, span_of, whole_span
-from playhead_receiver.store import Batch, Store, open_store
+from playhead_receiver.store import Batch, Store, StoredSpan, open_store
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, Delivery, ExchangeId
@@ -92,6 +92,17 @@ def test_a_span_whose_facts_are_known_to_be_lost_is_as_whole_as_it_gets(store: S
     assert deriver.is_whole(call.stored)
     envelope = deriver.whole(call.stored)
     assert envelope.SerializeToString() == call.stored.otlp
+
+
+def test_a_span_that_is_whole_already_waits_for_nothing(store: Store):
+    made = HandMade().start()
+    call = chat(made, "question", "answer")
+    store.commit(Batch([call.stored], made.facts))
+    whole = whole_span(store, call.stored)
+    elsewhere = StoredSpan(TRACE, call.stored.span_id, whole.SerializeToString())
+    with_no_tape = Deriver(HandMadeStore())
+    assert with_no_tape.is_whole(elsewhere)
+    assert with_no_tape.whole(elsewhere) == whole
 
 
 def test_spans_that_left_nothing_out_stay_as_they_came(store: Store):

@@ -86,8 +86,9 @@ def chat(made: HandMade, question: str, answer: str) -> Call:
         a.PLAYHEAD_WIRE: "openai.chat",
         a.PLAYHEAD_EXCHANGE_REF: f"{made.instance.hex()}/{id}",
         a.PLAYHEAD_RESTS_ON: rests_on,
+        a.PLAYHEAD_DERIVED: list(found),
     }
-    made.finish(call, **own, **{a.PLAYHEAD_DERIVED: list(found)})
+    made.finish(call, **own)
     return Call(made.spans.pop(), {**own, **found}, id, rests_on)
 
 
