@@ -47,7 +47,6 @@ class Process:
         self._heartbeat_ms = settings.heartbeat_ms
         self._over = threading.Event()
         self._parent = b""
-        self._last_seq = -1
 
     def begin(self) -> None:
         """Append the start fact and start the heartbeat; again in the child of every fork."""
@@ -84,11 +83,10 @@ class Process:
             self._append(e.PLAYHEAD_PROCESS_HEARTBEAT, {})
 
     def _append(self, name: str, attributes: dict[str, Any]) -> None:
-        if name != e.PLAYHEAD_PROCESS_START:
-            attributes[a.PLAYHEAD_PROCESS_LAST_SEQ] = self._last_seq
+        # Its own number says what must have come before it.
         trace_id, span_id = self._run()
         fact = Fact(time.time_ns(), lanes.MAIN.hash, name, trace_id, span_id, attributes=attributes)
-        self._last_seq = self._sink.append(fact)
+        self._sink.append(fact)
 
     def _before_fork(self) -> None:
         self._parent = self._sink.instance

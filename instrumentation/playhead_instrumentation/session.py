@@ -75,11 +75,21 @@ class Session:
         self.submit: Final = submit
         """Hands over what is to be done off the caller's path. Safe in a finalizer."""
         self._open: set[Open] = set()
+        self._before_asking: list[Callable[[], None]] = []
 
     @property
     def mode(self) -> str:
         """``record`` or ``replay``."""
         return str(self.process.attributes[a.PLAYHEAD_RUN_MODE])
+
+    def before_asking(self, settle: Callable[[], None]) -> None:
+        """Have ``settle`` called before the program asks for something, and at the end."""
+        self._before_asking.append(settle)
+
+    def settle(self) -> None:
+        """The program is about to ask for something: put on the tape what came before."""
+        for settle in self._before_asking:
+            settle()
 
     def opened(self, exchange: Open) -> None:
         """An exchange begins."""
@@ -160,6 +170,7 @@ def stop(exit_code: int | None = None, error: ErrorRecord | None = None) -> None
     lanes.on_end(None)
     session.driver.close()
     session.abandon()
+    session.settle()
     _current = None
     session.process.end(exit_code, error)
 

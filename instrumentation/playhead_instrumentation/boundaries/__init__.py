@@ -10,5 +10,5 @@ from playhead_instrumentation.session import Session
 def watch(patches: Patches, session: Session) -> None:
     """Patch every boundary, each when its module is imported."""
     http.watch(patches)
-    output.watch(patches)
+    output.watch(patches, session)
     network.watch(session)

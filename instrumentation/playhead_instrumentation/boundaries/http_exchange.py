@@ -45,6 +45,7 @@ def begin(session: Session, request: Any, body: bytes | None) -> HttpExchange | 
     ``body``: None when it is made while it is sent.
     """
     try:
+        session.settle()
         return HttpExchange(session, request, body)
     except Exception:
         log.debug("playhead could not record a request", exc_info=True)

@@ -24,41 +24,74 @@ from playhead_semconv.facts import Content, Fact
 log = logging.getLogger(__name__)
 
 
-def watch(patches: Patches) -> None:
+LONGEST = 4096
+"""A line may grow to so many characters before a part of it is recorded."""
+
+
+def watch(patches: Patches, session: Session) -> None:
     """Cover both streams, where the process has them."""
     for name in ("stdout", "stderr"):
         stream: Any = getattr(sys, name, None)
         if stream is not None:
-            patches.attempt(name, functools.partial(_cover, stream, name))
+            printed = Printed(session, name, getattr(stream, "encoding", None) or "utf-8")
+            if patches.attempt(name, functools.partial(printed.cover, stream)):
+                session.before_asking(printed.settle)
 
 
-def _cover(stream: Any, name: str) -> None:
-    write = required(stream, "write")
-    if hasattr(write, "__playhead__"):
-        return
-    encoding = getattr(stream, "encoding", None) or "utf-8"
+class Printed:
+    """What goes through one stream, recorded line by line.
 
-    @functools.wraps(write)
-    def recorded(text: Any, /) -> Any:
-        session = current()
-        if session is not None and isinstance(text, str) and text:
-            _record(session, name, text, encoding)
-        return write(text)
+    A line that is not ended is recorded when the stream is flushed, and before the program asks for
+    something.
+    """
 
-    recorded.__dict__["__playhead__"] = True
-    stream.write = recorded
+    def __init__(self, session: Session, name: str, encoding: str) -> None:
+        self._session = session
+        self._name = name
+        self._encoding = encoding
+        self._pieces: list[str] = []
 
+    def cover(self, stream: Any) -> None:
+        """Take part in every `write` and `flush` of ``stream``."""
+        write, flush = required(stream, "write"), required(stream, "flush")
+        write, flush = getattr(write, "__wrapped__", write), getattr(flush, "__wrapped__", flush)
 
-def _record(session: Session, name: str, text: str, encoding: str) -> None:
-    try:
-        lane = lanes.current()
-        if lane is lanes.SHADOW:
-            return
+        @functools.wraps(write)
+        def recorded(text: Any, /) -> Any:
+            if isinstance(text, str) and lanes.current() is not lanes.SHADOW:
+                self.take(text)
+            return write(text)
+
+        @functools.wraps(flush)
+        def settled() -> Any:
+            self.settle()
+            return flush()
+
+        stream.write, stream.flush = recorded, settled
+
+    def take(self, text: str) -> None:
+        """The program prints ``text``."""
+        pieces = self._pieces
+        pieces.append(text)
+        if text.endswith("\n") or len(text) > LONGEST or len(pieces) > LONGEST:
+            self.settle()
+
+    def settle(self) -> None:
+        """Put on the tape what is not yet there. Never raises."""
+        pieces, self._pieces = self._pieces, []
+        if pieces and current() is self._session:
+            try:
+                self._record("".join(pieces))
+            except Exception:
+                log.debug("playhead could not record what was printed", exc_info=True)
+
+    def _record(self, text: str) -> None:
+        session, lane = self._session, lanes.current()
         if lane.declared_on != session.sink.instance:
             session.driver.declare(lane)
         scrubbed = session.redactor.text(text)
-        data = scrubbed.encode(encoding, "backslashreplace")
-        attributes: dict[str, Any] = {a.PLAYHEAD_EFFECT_KIND: name}
+        data = scrubbed.encode(self._encoding, "backslashreplace")
+        attributes: dict[str, Any] = {a.PLAYHEAD_EFFECT_KIND: self._name}
         if scrubbed != text:
             attributes[a.PLAYHEAD_REDACTED_COUNT] = 1
         span = trace.get_current_span().get_span_context()
@@ -73,5 +106,3 @@ def _record(session: Session, name: str, text: str, encoding: str) -> None:
                 body=Content(b"", len(data), data if session.redactor.content else None),
             )
         )
-    except Exception:
-        log.debug("playhead could not record what was printed", exc_info=True)
