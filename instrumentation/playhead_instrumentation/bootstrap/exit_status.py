@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import signal
 import sys
 import threading
 from typing import Any
@@ -33,7 +34,8 @@ class ExitStatus:
         error: BaseException | None = getattr(sys, "last_value", None)
         if error is not None:
             cls = type(error)
-            return 1, ErrorRecord(cls.__module__, cls.__qualname__, _text(error))
+            code = 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
+            return code, ErrorRecord(cls.__module__, cls.__qualname__, _text(error))
         return self._code or 0, None
 
 

@@ -1,7 +1,7 @@
 """The span of the run: what a process does without being asked has it as its parent.
 
 Its ids are known from the start, so that the tape's first fact and child processes can name it; the
-span itself is opened with the first span that has no parent.
+span itself is opened with the first span that has no parent. It begins when the process does.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -68,6 +69,7 @@ class RunRoot:
         self.trace_id = parent.trace_id if parent is not None else self._ids.generate_trace_id()
         self.span_id = self._ids.generate_span_id()
         self.span: trace.Span | None = None
+        self._started_ns = time.time_ns()
 
     @property
     def ids(self) -> tuple[bytes, bytes]:
@@ -98,6 +100,7 @@ class RunRoot:
                 kind=trace.SpanKind.INTERNAL,
                 attributes={**self.attributes, a.PLAYHEAD_RUN_ID: self.run_id},
                 links=self._links,
+                start_time=self._started_ns,
             )
             if self._on_open is not None:
                 self._on_open()

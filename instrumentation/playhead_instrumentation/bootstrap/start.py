@@ -128,7 +128,7 @@ def _start(
         parent=parent,
         links=_links(origin),
         ids=getattr(trace.get_tracer_provider(), "id_generator", None) or RandomIdGenerator(),
-        on_open=lambda: _announce(recording),
+        on_open=(lambda: _announce(recording)) if tape is None else None,
     )
     if sink is not None or recording.outlet is not None:
         recording.session = running = session.start(
@@ -201,9 +201,18 @@ def _announce(recording: Recording) -> None:
         attributes = root.attributes
         recording.notices.recording(
             str(attributes.get(a.PLAYHEAD_RUN_AGENT, "")),
-            [name for name in PATCHES.patched() if name.split(".")[0] not in sys.stdlib_module_names],
+            _libraries(),
             str(attributes.get(a.PLAYHEAD_RUN_LEVEL, "")),
         )
+
+
+def _libraries() -> list[str]:
+    """Which of the program's libraries are patched; the standard library goes without saying."""
+    return [
+        name
+        for name in PATCHES.patched()
+        if name in sys.modules and name.partition(".")[0] not in sys.stdlib_module_names
+    ]
 
 
 def _watch_children(recording: Recording, plumbing: Patches) -> None:
