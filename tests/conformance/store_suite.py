@@ -450,13 +450,17 @@ class StoreSuite:
         while run_of(store, TRACE).status != "interrupted":
             assert time.monotonic() < deadline
 
-    @pytest.mark.parametrize("how", ["exit status", "exception", "root span"])
+    def test_an_interval_that_nobody_means_is_not_taken(self, store: Store):
+        store.commit(batch_of(self._living(back_s=20.0, heartbeat_ms=(1 << 63) - 1)))
+        assert run_of(store, TRACE).status == "interrupted"
+
+    @pytest.mark.parametrize("how", ["exit status", "signal", "exception", "root span"])
     def test_a_run_fails_by_exit_status_exception_or_root_span(self, store: Store, how: str):
         made = HandMade().start()
         made.chat()
         made.finish(ROOT, error="ValueError: no" if how == "root span" else "")
         attributes: dict[str, object] = {
-            a.PLAYHEAD_PROCESS_EXIT_CODE: 1 if how == "exit status" else 0,
+            a.PLAYHEAD_PROCESS_EXIT_CODE: {"exit status": 1, "signal": -15}.get(how, 0),
             a.PLAYHEAD_PROCESS_LAST_SEQ: len(made.facts),
         }
         if how == "exception":

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import time
-from bisect import bisect_right
-from dataclasses import dataclass, field
 from typing import Any
 
 import apsw
 
 from playhead_checkpoint import BlobFolder
-from playhead_receiver.span_view import STEPS, resource_summary
-from playhead_receiver.store.fold import HEARTBEAT_NS
+from playhead_receiver.span_view import STEPS
 from playhead_receiver.store.naming import agent_word
 from playhead_receiver.store.prepare import (
     Bundle,
@@ -23,37 +20,13 @@ from playhead_receiver.store.prepare import (
     resource_key,
 )
 from playhead_receiver.store.protocol import Receipt
+from playhead_receiver.store.sqlite.instances import Instance, Instances, text_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.facts import Fact
 
 REMEMBERED = 4096
 """How many instances, runs and resources the writer remembers between commits."""
-
-
-@dataclass(slots=True)
-class Instance:
-    """What the writer knows of a process instance: its row, and what of it is here."""
-
-    row: int
-    resource: bytes | None
-    trace_id: bytes = b""
-    span_id: bytes = b""
-    agent: str = ""
-    started_ns: int = 0
-    seen_ns: int = 0
-    heartbeat_ns: int = HEARTBEAT_NS
-    exited: bool = False
-    failed: bool = False
-    last_seq: int = -1
-    firsts: list[int] = field(default_factory=list[int])
-    lasts: list[int] = field(default_factory=list[int])
-
-    def has(self, seq: int) -> bool:
-        """Whether the fact of this number is here."""
-        place = bisect_right(self.firsts, seq) - 1
-        return place >= 0 and seq <= self.lasts[place]
 
 
 class Rows:
@@ -65,9 +38,9 @@ class Rows:
     def __init__(self, connection: apsw.Connection, blobs: BlobFolder) -> None:
         self._db = connection
         self._blobs = blobs
-        self._instances: dict[bytes, Instance] = {}
+        self._instances = Instances(connection)
         self._resources: dict[bytes, int] = {}
-        self._runs: dict[bytes, bool] = {}
+        self._runs: set[bytes] = set()
         self._members: set[tuple[bytes, int]] = set()
         self.position = 0
         self._bundle = 0
@@ -75,7 +48,7 @@ class Rows:
 
     def forget(self) -> None:
         """Forget everything and read the counters again."""
-        self._instances.clear()
+        self._instances.forget()
         self._resources.clear()
         self._runs.clear()
         self._members.clear()
@@ -85,11 +58,13 @@ class Rows:
     def write(self, prepared: Prepared) -> Receipt:
         """Write one batch; the transaction is the caller's."""
         now_ns = time.time_ns()
-        for kept in (self._instances, self._resources, self._runs, self._members):
+        if len(self._instances) > REMEMBERED:
+            self._instances.forget()
+        for kept in (self._resources, self._runs, self._members):
             if len(kept) > REMEMBERED:
                 kept.clear()
         for instance, resource in prepared.resources.items():
-            self._set_resource(instance, resource)
+            self._instances.set_resource(instance, resource)
         facts_new = sum(self._write_facts(run, now_ns) for run in prepared.runs)
         spans_new = sum(self._write_bundle(bundle, now_ns) for bundle in prepared.bundles)
         return Receipt(spans_new, facts_new, self.position)
@@ -98,53 +73,10 @@ class Rows:
         """Once per transaction, before it ends."""
         self._db.execute("UPDATE counter SET position = ?, bundle = ?", (self.position, self._bundle))
 
-    # Instances
-
-    def _instance(self, instance: bytes) -> Instance:
-        known = self._instances.get(instance)
-        if known is not None:
-            return known
-        row: Any = self._db.execute(
-            "SELECT id, resource, trace_id, span_id, agent, started_ns, seen_ns, heartbeat_ns, exited,"
-            " failed, last_seq FROM instance WHERE instance = ?",
-            (instance,),
-        ).get
-        if row is None:
-            self._db.execute(
-                "INSERT INTO instance VALUES (NULL, ?, NULL, x'', x'', '', 0, 0, ?, 0, 0, -1)",
-                (instance, HEARTBEAT_NS),
-            )
-            known = Instance(self._db.last_insert_rowid(), None)
-        else:
-            known = _recall(row)
-            for first, last in self._db.execute(
-                "SELECT first, last FROM fact_range WHERE instance = ? ORDER BY first", (known.row,)
-            ):
-                known.firsts.append(int(first))  # type: ignore[arg-type]
-                known.lasts.append(int(last))  # type: ignore[arg-type]
-        self._instances[instance] = known
-        return known
-
-    def _set_resource(self, instance: bytes, resource: bytes) -> None:
-        known = self._instance(instance)
-        if known.resource is None:
-            known.resource = resource
-            self._db.execute("UPDATE instance SET resource = ? WHERE id = ?", (resource, known.row))
-
-    def _agent_of(self, known: Instance) -> str:
-        if known.agent:
-            return known.agent
-        if known.resource is None:
-            return ""
-        try:
-            return resource_summary(known.resource).service
-        except MalformedOtlp:
-            return ""
-
     # Facts
 
     def _write_facts(self, run: FactRun, now_ns: int) -> int:
-        known = self._instance(run.instance)
+        known = self._instances.get(run.instance)
         if not known.lasts or run.first > known.lasts[-1]:
             fresh = [run]
         else:
@@ -159,32 +91,9 @@ class Rows:
                 "INSERT INTO fact_run VALUES (?, ?, ?, ?, ?, ?)",
                 (self.position, known.row, part.first, part.last, part.data, part.blobs),
             )
-            self._extend_range(known, part.first, part.last)
+            self._instances.extend_range(known, part.first, part.last)
             self._index(known, part.facts, now_ns)
         return sum(len(part.facts) for part in fresh)
-
-    def _extend_range(self, known: Instance, first: int, last: int) -> None:
-        """Add a stretch of numbers that was not there, joined with its neighbours."""
-        place = bisect_right(known.firsts, first)
-        joins_before = place > 0 and known.lasts[place - 1] == first - 1
-        joins_after = place < len(known.firsts) and known.firsts[place] == last + 1
-        if joins_after:
-            last = known.lasts[place]
-            self._db.execute(
-                "DELETE FROM fact_range WHERE instance = ? AND first = ?",
-                (known.row, known.firsts[place]),
-            )
-            del known.firsts[place], known.lasts[place]
-        if joins_before:
-            known.lasts[place - 1] = last
-            self._db.execute(
-                "UPDATE fact_range SET last = ? WHERE instance = ? AND first = ?",
-                (last, known.row, known.firsts[place - 1]),
-            )
-        else:
-            known.firsts.insert(place, first)
-            known.lasts.insert(place, last)
-            self._db.execute("INSERT INTO fact_range VALUES (?, ?, ?)", (known.row, first, last))
 
     def _index(self, known: Instance, facts: list[Fact], now_ns: int) -> None:
         exchanges: dict[str, tuple[int, int]] = {}
@@ -203,8 +112,10 @@ class Rows:
                     "INSERT OR IGNORE INTO content VALUES (?, ?, ?)",
                     (known.row, fact.body.digest, fact.seq),
                 )
-            if fact.name in _FOLDED:
-                self._fold(known, fact)
+            if fact.name in _PROCESS:
+                known.fold(fact)
+            elif fact.name == e.PLAYHEAD_SPAN_START and fact.trace_id:
+                self._start_span(known, fact)
         for id, (first, last) in exchanges.items():
             self._db.execute(
                 "INSERT INTO exchange VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
@@ -215,68 +126,36 @@ class Rows:
         known.seen_ns = max(known.seen_ns, latest)
         if not known.started_ns:
             known.started_ns = facts[0].time_ns
-        self._db.execute(
-            "UPDATE instance SET trace_id = ?, span_id = ?, agent = ?, started_ns = ?, seen_ns = ?,"
-            " heartbeat_ns = ?, exited = ?, failed = ?, last_seq = ? WHERE id = ?",
-            (
-                known.trace_id,
-                known.span_id,
-                known.agent,
-                known.started_ns,
-                known.seen_ns,
-                known.heartbeat_ns,
-                known.exited,
-                known.failed,
-                known.last_seq,
-                known.row,
-            ),
-        )
+        self._instances.save(known)
         for trace_id, time_ns in traces.items():
-            self._touch_run(trace_id, self._agent_of(known), time_ns, now_ns)
+            self._touch_run(trace_id, self._instances.agent_of(known), time_ns, now_ns)
             self._join(trace_id, known)
         for fact in facts:
             if fact.name == e.PLAYHEAD_PROCESS_START and fact.trace_id:
                 self._db.execute(
                     "UPDATE run SET mode = ?, origin = ? WHERE trace_id = ?",
                     (
-                        _text(fact, a.PLAYHEAD_RUN_MODE) or "record",
-                        _text(fact, a.PLAYHEAD_RUN_ORIGIN),
+                        text_of(fact, a.PLAYHEAD_RUN_MODE) or "record",
+                        text_of(fact, a.PLAYHEAD_RUN_ORIGIN),
                         fact.trace_id,
                     ),
                 )
 
     def _index_part(self, known: Instance, fact: Fact) -> None:
         try:
-            digest = bytes.fromhex(_text(fact, a.PLAYHEAD_BLOB_DIGEST))
+            digest = bytes.fromhex(text_of(fact, a.PLAYHEAD_BLOB_DIGEST))
         except ValueError:
             return
         self._db.execute(
             "INSERT OR IGNORE INTO blob_part VALUES (?, ?, ?)", (known.row, digest, fact.seq)
         )
 
-    def _fold(self, known: Instance, fact: Fact) -> None:
-        if fact.name == e.PLAYHEAD_SPAN_START:
-            if fact.trace_id:
-                self._start_span(known, fact)
-            return
-        known.last_seq = max(known.last_seq, _number(fact, a.PLAYHEAD_PROCESS_LAST_SEQ, -1))
-        if fact.name == e.PLAYHEAD_PROCESS_START:
-            known.trace_id, known.span_id = fact.trace_id, fact.span_id
-            known.agent = _text(fact, a.PLAYHEAD_RUN_AGENT)
-            known.started_ns = fact.time_ns
-            interval_ms = _number(fact, a.PLAYHEAD_PROCESS_HEARTBEAT_MS, 0)
-            known.heartbeat_ns = interval_ms * 1_000_000 or HEARTBEAT_NS
-        elif fact.name == e.PLAYHEAD_PROCESS_EXIT:
-            known.exited = True
-            code = _number(fact, a.PLAYHEAD_PROCESS_EXIT_CODE, 0)
-            known.failed = code != 0 or a.PLAYHEAD_ERROR_QUALNAME in fact.attributes
-
     def _start_span(self, known: Instance, fact: Fact) -> None:
         operation = (
-            _text(fact, a.GEN_AI_OPERATION_NAME) or _text(fact, a.PLAYHEAD_SPAN_NAME).split(" ")[0]
+            text_of(fact, a.GEN_AI_OPERATION_NAME) or text_of(fact, a.PLAYHEAD_SPAN_NAME).split(" ")[0]
         )
         try:
-            parent = bytes.fromhex(_text(fact, a.PLAYHEAD_SPAN_PARENT))
+            parent = bytes.fromhex(text_of(fact, a.PLAYHEAD_SPAN_PARENT))
         except ValueError:
             parent = b""
         self._db.execute(
@@ -288,7 +167,7 @@ class Rows:
                 parent,
                 fact.time_ns,
                 operation in STEPS,
-                _text(fact, a.GEN_AI_REQUEST_MODEL),
+                text_of(fact, a.GEN_AI_REQUEST_MODEL),
                 known.row,
                 fact.seq,
             ),
@@ -311,9 +190,9 @@ class Rows:
         agent = ""
         for span in bundle.spans:
             if span.about.instance:
-                known = self._instance(span.about.instance)
+                known = self._instances.get(span.about.instance)
                 self._join(bundle.trace_id, known)
-                agent = agent or self._agent_of(known)
+                agent = agent or self._instances.agent_of(known)
         agent = agent or next((span.about.service for span in bundle.spans if span.about.service), "")
         agent = agent or next((span.summary.agent for span in bundle.spans if span.summary.agent), "")
         started_ns = min(span.summary.start_ns for span in bundle.spans)
@@ -373,7 +252,7 @@ class Rows:
     def _touch_run(self, trace_id: bytes, agent: str, started_ns: int, now_ns: int) -> None:
         if trace_id not in self._runs:
             found: Any = self._db.execute("SELECT 1 FROM run WHERE trace_id = ?", (trace_id,)).get
-            self._runs[trace_id] = True
+            self._runs.add(trace_id)
             if found is None:
                 word = agent_word(agent)
                 number: Any = self._db.execute(
@@ -397,38 +276,10 @@ class Rows:
             self._db.execute("INSERT OR IGNORE INTO run_instance VALUES (?, ?)", (trace_id, known.row))
 
 
-_FOLDED = frozenset(
+_PROCESS = frozenset(
     (
         e.PLAYHEAD_PROCESS_START,
         e.PLAYHEAD_PROCESS_HEARTBEAT,
         e.PLAYHEAD_PROCESS_EXIT,
-        e.PLAYHEAD_SPAN_START,
     )
 )
-
-
-def _recall(row: Any) -> Instance:
-    id, resource, trace_id, span_id, agent, started_ns, seen_ns, heartbeat_ns, exited, failed, last = row
-    return Instance(
-        row=id,
-        resource=resource,
-        trace_id=trace_id,
-        span_id=span_id,
-        agent=agent,
-        started_ns=started_ns,
-        seen_ns=seen_ns,
-        heartbeat_ns=heartbeat_ns,
-        exited=bool(exited),
-        failed=bool(failed),
-        last_seq=last,
-    )
-
-
-def _text(fact: Fact, name: str) -> str:
-    value = fact.attributes.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _number(fact: Fact, name: str, default: int) -> int:
-    value = fact.attributes.get(name)
-    return value if type(value) is int and value >= 0 else default
