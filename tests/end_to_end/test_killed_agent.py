@@ -80,7 +80,8 @@ def kill_once(folder: Path, seed: int) -> None:
             "the run is known to be dead",
         )
         assert run.status == "interrupted"
-        assert run.steps == len(exchanges)
+        # The last call may have begun without its request being on the tape.
+        assert len(exchanges) <= run.steps <= asked
         assert run.missing == []
 
 
