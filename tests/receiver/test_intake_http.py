@@ -349,6 +349,7 @@ def test_malformed_json_is_400_with_a_status_in_json(client: httpx.Client, body:
         ("zstd", b"not zstd"),
         ("zstd", zstandard.compress(b"abc" * 100)[:-3]),
     ],
+    ids=["gzip no", "gzip cut", "gzip empty", "deflate no", "zstd no", "zstd cut"],
 )
 def test_a_body_that_cannot_be_decompressed_is_400(client: httpx.Client, encoding: str, body: bytes):
     answer = client.post("/v1/traces", content=body, headers={**PROTOBUF, "content-encoding": encoding})
