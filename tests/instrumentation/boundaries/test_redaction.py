@@ -1,0 +1,335 @@
+"""Credentials never reach the tape: by name, by shape, and wherever a known value turns up again."""
+
+import gzip
+import json
+import stat
+import zlib
+
+import httpx2
+import pytest
+from support.scripted import ScriptedServer, json_reply, sse_reply
+from support.sessions import record, recording, replay
+
+from playhead_instrumentation.redaction import PLACEHOLDER, RULES, Redactor, Rule, key_of_user
+from playhead_semconv import attributes as a
+from playhead_semconv.frames import encode
+from playhead_semconv.settings import Settings
+
+SECRET = "s3cr3t-0123456789-value"
+
+
+def written(tape):
+    """All that is on a tape, as it lies on disk."""
+    return b"".join(encode(fact) for fact in tape.facts())
+
+
+@pytest.mark.parametrize(
+    "name, value, kept",
+    [
+        ("Authorization", f"Bearer {SECRET}", f"Bearer {PLACEHOLDER}"),
+        ("Authorization", SECRET, PLACEHOLDER),
+        ("Proxy-Authorization", f"Basic {SECRET}", f"Basic {PLACEHOLDER}"),
+        ("Cookie", f"a={SECRET}; b=2", f"a={PLACEHOLDER}; b={PLACEHOLDER}"),
+        ("Set-Cookie", f"sid={SECRET}; Path=/; HttpOnly", f"sid={PLACEHOLDER}; Path=/; HttpOnly"),
+        ("X-Api-Key", SECRET, PLACEHOLDER),
+        ("api-key", SECRET, PLACEHOLDER),
+        ("x-goog-api-key", SECRET, PLACEHOLDER),
+        ("X-Amz-Security-Token", SECRET, PLACEHOLDER),
+        ("X-Vault-Token", SECRET, PLACEHOLDER),
+    ],
+)
+def test_headers(name, value, kept):
+    redactor = Redactor()
+    assert redactor.headers([(name.encode(), value.encode())])[0] == [name, kept]
+    assert redactor.text(f"again {SECRET}!") == f"again {PLACEHOLDER}!"
+
+
+@pytest.mark.parametrize(
+    "name", ["x-ratelimit-remaining-tokens", "idempotency-key", "content-type", "x-request-id", "author"]
+)
+def test_headers_that_stay(name):
+    assert Redactor().headers([(name.encode(), b"plain-value-123")]) == ([name, "plain-value-123"], 0)
+
+
+@pytest.mark.parametrize(
+    "url, kept",
+    [
+        (f"https://h/p?key={SECRET}&q=1", f"https://h/p?key={PLACEHOLDER}&q=1"),
+        (f"https://h/p?q=1&access_token={SECRET}", f"https://h/p?q=1&access_token={PLACEHOLDER}"),
+        (f"https://h/p?X-Amz-Signature={SECRET}", f"https://h/p?X-Amz-Signature={PLACEHOLDER}"),
+        (f"https://user:{SECRET}@h/p", f"https://user:{PLACEHOLDER}@h/p"),
+        ("https://h/p?page_token=abcdefghij", "https://h/p?page_token=abcdefghij"),
+        ("https://h/p?q=monkey", "https://h/p?q=monkey"),
+    ],
+)
+def test_urls(url, kept):
+    redactor = Redactor()
+    assert redactor.url(url) == kept
+    assert redactor.url(url) == kept
+
+
+@pytest.mark.parametrize(
+    "body, kept",
+    [
+        (
+            b'{"client_id": "me", "client_secret": "%s"}' % SECRET.encode(),
+            b'{"client_id": "me", "client_secret": "[redacted]"}',
+        ),
+        (
+            b'{"refresh_token":"%s","n":1}' % SECRET.encode(),
+            b'{"refresh_token":"[redacted]","n":1}',
+        ),
+        (
+            b'{"client_secret": {"value": "%s"}}' % SECRET.encode(),
+            b'{"client_secret": {"value": "[redacted]"}}',
+        ),
+        (
+            b"grant_type=password&password=%s&user=me" % SECRET.encode(),
+            b"grant_type=password&password=[redacted]&user=me",
+        ),
+        (
+            b"grant_type=x&assertion=%s" % SECRET.encode(),
+            b"grant_type=x&assertion=[redacted]",
+        ),
+        (b'{"password": "a\\"b"}', b'{"password": "[redacted]"}'),
+    ],
+)
+def test_request_bodies(body, kept):
+    redactor = Redactor()
+    assert redactor.body(body) == (kept, 1)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"max_tokens": 5, "messages": [{"content": "my password is short"}]}',
+        b'{"properties": {"password": {"type": "string"}}}',
+        b'{"logprobs": [{"token": "Hello", "bytes": [1]}]}',
+    ],
+)
+def test_request_bodies_that_stay(body):
+    redactor = Redactor()
+    kept, count = redactor.body(body)
+    assert kept is body and count == 0
+
+
+def test_a_value_is_found_in_its_usual_encodings():
+    redactor = Redactor()
+    value = 'p/w+"d=\\x é'
+    redactor.learn(value)
+    for text in (
+        value,
+        json.dumps(value),
+        json.dumps(value, ensure_ascii=False),
+        "p%2Fw%2B%22d%3D%5Cx%20%C3%A9",
+    ):
+        assert PLACEHOLDER in redactor.text(text)
+
+
+def test_command_lines():
+    redactor = Redactor()
+    words = [
+        "a.py",
+        "--api-key",
+        SECRET,
+        "--token=tok-12345678",
+        "--name",
+        "x",
+        "OPENAI_API_KEY=abcdefgh",
+        "-v",
+    ]
+    assert redactor.arguments(words) == [
+        "a.py", "--api-key", PLACEHOLDER, f"--token={PLACEHOLDER}", "--name", "x",
+        f"OPENAI_API_KEY={PLACEHOLDER}", "-v",
+    ]  # fmt: skip
+    assert redactor.text(f"{SECRET} tok-12345678 abcdefgh") == " ".join([PLACEHOLDER] * 3)
+
+
+def test_environment_and_env_files(tmp_path):
+    (tmp_path / ".env").write_text(
+        "# comment\nexport DEPLOY_TOKEN='from-env-file-1'\nMODEL=gpt-4o-mini-2024-07-18\n"
+        "OPAQUE=abcdefghij0123456789\n"
+    )
+    redactor = Redactor()
+    redactor.environment(
+        {
+            "OPENAI_API_KEY": "sk-from-environment",
+            "DATABASE_URL": "postgres://u:hunter2hunter2@db/x",
+            "GOOGLE_APPLICATION_CREDENTIALS": "/etc/key.json",
+            "NOTE": "ghp_abcdefghijklmnopqrstuvwxyz0123456789",
+            "PAGER": "less-is-more",
+        }
+    )
+    redactor.env_files(tmp_path)
+    hidden = ["sk-from-environment", "hunter2hunter2", "from-env-file-1", "abcdefghij0123456789"]
+    hidden.append("ghp_abcdefghijklmnopqrstuvwxyz0123456789")
+    for value in hidden:
+        assert redactor.text(value) == PLACEHOLDER
+    for value in ("/etc/key.json", "less-is-more", "gpt-4o-mini-2024-07-18"):
+        assert redactor.text(value) == value
+
+
+def test_rules_are_a_list():
+    redactor = Redactor(rules=[*RULES, Rule("header", r"^x-tenant$")])
+    assert redactor.headers([(b"x-tenant", b"acme-corporation")]) == (["x-tenant", PLACEHOLDER], 1)
+
+
+def test_only_the_new_part_of_a_body_is_searched():
+    redactor = Redactor()
+    redactor.learn(SECRET)
+    old = b"x" * 20_000
+    body = old + SECRET.encode()
+    assert redactor.body(body, len(old)) == (old + b"[redacted]", 1)
+
+
+def test_the_key_of_digests_is_the_users_own(tmp_path):
+    environ = {"XDG_STATE_HOME": str(tmp_path)}
+    key = key_of_user(environ)
+    assert key is not None and len(key) == 32
+    assert key_of_user(environ) == key
+    assert stat.S_IMODE((tmp_path / "playhead" / "redaction.key").stat().st_mode) == 0o600
+    assert Redactor(key=key).digest(b"x") == Redactor(key=key).digest(b"x") != Redactor().digest(b"x")
+
+
+def scrub(redactor, chunks, content_type="application/json", encoding=""):
+    scrubber = redactor.response(content_type, encoding)
+    return [scrubber.chunk(chunk) for chunk in chunks], scrubber.count
+
+
+@pytest.mark.parametrize("cut", range(1, len(SECRET) + 6))
+def test_a_secret_that_two_chunks_share_is_masked_in_both(cut):
+    redactor = Redactor()
+    redactor.learn(SECRET)
+    body = b"<<" + SECRET.encode() + b">> and more"
+    kept, count = scrub(redactor, [body[:cut], body[cut:]], "text/event-stream")
+    joined = b"".join(kept)
+    assert [len(part) for part in kept] == [cut, len(body) - cut]
+    assert joined.endswith(b">> and more")
+    # At most the first five characters of it, too few to be recognised, were written before the rest came.
+    assert SECRET.encode()[:6] not in joined and SECRET.encode()[5:] not in joined
+    assert count >= 1
+
+
+def test_a_secret_over_many_chunks():
+    redactor = Redactor()
+    redactor.learn(SECRET)
+    pieces = [SECRET.encode()[at : at + 7] for at in range(0, len(SECRET), 7)]
+    kept, _ = scrub(redactor, [b"a", *pieces, b"b"])
+    assert b"".join(kept) == b"a" + b"*" * len(SECRET) + b"b"
+
+
+def test_what_only_begins_like_a_secret_is_masked_in_the_chunk_that_it_ends():
+    redactor = Redactor()
+    redactor.learn(SECRET)
+    kept, _ = scrub(redactor, [b"see " + SECRET.encode()[:8], b"lightly other"])
+    assert kept == [b"see ********", b"lightly other"]
+
+
+@pytest.mark.parametrize("cut", range(1, 60))
+def test_a_secret_field_of_an_answer_however_it_is_cut(cut):
+    redactor = Redactor()
+    body = b'{"access_token": "%s", "expires_in": 3600}' % SECRET.encode()
+    kept, _ = scrub(redactor, [body[:cut], body[cut:]])
+    assert b"".join(kept) == b'{"access_token": "%s", "expires_in": 3600}' % (b"*" * len(SECRET))
+    assert redactor.text(SECRET) == PLACEHOLDER
+
+
+@pytest.mark.parametrize(
+    "encoding, pack, unpack",
+    [
+        ("gzip", gzip.compress, lambda data: zlib.decompressobj(31).decompress(data)),
+        ("deflate", zlib.compress, lambda data: zlib.decompressobj().decompress(data)),
+    ],
+)
+def test_a_compressed_answer_is_looked_into(encoding, pack, unpack):
+    redactor = Redactor()
+    redactor.learn(SECRET)
+    plain = pack(b'{"a": "harmless"}')
+    assert scrub(redactor, [plain], encoding=encoding) == ([plain], 0)
+    kept, count = scrub(redactor, [pack(b'{"a": "%s"}' % SECRET.encode())], encoding=encoding)
+    assert unpack(b"".join(kept)) == b'{"a": "%s"}' % (b"*" * len(SECRET))
+    assert count == 1
+
+
+def test_a_compressed_answer_with_a_late_secret_is_withheld_from_there():
+    redactor = Redactor()
+    redactor.learn(SECRET)
+    packer = zlib.compressobj(wbits=31)
+    first = packer.compress(b"harmless") + packer.flush(zlib.Z_SYNC_FLUSH)
+    second = packer.compress(SECRET.encode()) + packer.flush(zlib.Z_SYNC_FLUSH)
+    third = packer.compress(b"more") + packer.flush()
+    assert scrub(redactor, [first, second, third], encoding="gzip") == ([first, b"", b""], 1)
+
+
+def test_nothing_of_it_is_on_the_tape_and_it_replays(monkeypatch):
+    """Header, query, form, answer in two chunks, gzip, print, error: and the replay runs with other keys."""
+    secrets = [f"planted-secret-number-{number:02d}" for number in range(6)]
+    spoken: list[str] = []
+
+    def program():
+        key = keys[0]
+        first = httpx2.get(
+            f"{url}/a?api_key={key[0]}",
+            headers={"authorization": f"Bearer {key[1]}", "cookie": f"s={key[2]}"},
+        )
+        token = httpx2.post(f"{url}/token", data={"grant_type": "x", "client_secret": key[3]}).json()
+        with httpx2.stream("GET", f"{url}/echo", headers={"x-api-key": key[4]}) as response:
+            echoed = b"".join(response.iter_bytes())
+        print("using", key[5])
+        spoken.append(echoed.decode())
+        return first.json(), sorted(token), len(echoed)
+
+    monkeypatch.setenv("SERVICE_TOKEN", secrets[5])
+    keys = [secrets]
+    with ScriptedServer() as server:
+        url = server.url
+        cut = len(secrets[4]) // 2
+        server.script(
+            [
+                json_reply(
+                    {"you sent": secrets[1]}, gzip=True, headers={"set-cookie": f"sid={secrets[0]}"}
+                ),
+                json_reply({"access_token": "issued-token-0123456789"}),
+                sse_reply([b"data: " + secrets[4][:cut].encode(), secrets[4][cut:].encode() + b"\n\n"]),
+            ]
+        )
+        recorded, tape = record(program)
+    assert secrets[4] in spoken[0]
+    on_tape = written(tape)
+    assert b"grant_type" in on_tape and b"using" in on_tape
+    for planted in [*secrets, "issued-token-0123456789"]:
+        assert planted.encode() not in on_tape
+    assert b"planted-secret-number-0" not in on_tape
+    monkeypatch.setenv("SERVICE_TOKEN", "stand-in-token")
+    keys = [["stand-in-" + secret[:8] for secret in secrets[:5]] + ["stand-in-token"]]
+    replayed, now = replay(program, tape)
+    assert replayed == (
+        {"you sent": "*" * len(secrets[1])}, recorded[1], recorded[2]
+    )  # fmt: skip
+    fidelities = [one.ask.details[a.PLAYHEAD_FIDELITY] for one in now.exchanges().values()]
+    assert fidelities == ["exact"] * 3
+
+
+def test_a_redacted_body_carries_a_keyed_digest():
+    with ScriptedServer() as server, recording() as sink:
+        server.script([json_reply({})])
+        httpx2.post(server.url, json={"password": SECRET})
+    [exchange] = sink.tape().exchanges().values()
+    assert exchange.ask.details[a.PLAYHEAD_REDACTED_COUNT] == 1
+    assert len(exchange.ask.details[a.PLAYHEAD_REDACTED_DIGEST]) == 64
+    assert sink.tape().read(exchange.ask.body) == b'{"password":"[redacted]"}'
+
+
+def test_metadata_records_no_content():
+    with (
+        ScriptedServer() as server,
+        recording(settings=Settings(quiet=True, content="metadata")) as sink,
+    ):
+        server.script([json_reply({"answer": "ordinary text"})])
+        httpx2.post(server.url, json={"question": "other text"})
+        print("printed text")
+    data = written(sink.tape())
+    for text in (b"ordinary text", b"other text", b"printed text"):
+        assert text not in data
+    [exchange] = sink.tape().exchanges().values()
+    assert (exchange.ask.body.size, exchange.parts[0].data.size) == (25, 26)
