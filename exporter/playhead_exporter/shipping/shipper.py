@@ -213,8 +213,8 @@ class Shipper:
             self._learn(found)
             self._learn = None
             self._settle(None)
-        if own is not None:
-            problem = self._deliver(own)
+        if own is not None and self._live is not None:
+            problem = self._deliver(own, self._live.end())
             if problem is not None:
                 return problem
         if time.monotonic() >= self._left_due:
@@ -225,7 +225,11 @@ class Shipper:
             self._left_rounds += 1
         return None
 
-    def _deliver(self, delivery: Delivery) -> TryLater | Unwelcome | None:
+    def _deliver(self, delivery: Delivery, until: Position | None = None) -> TryLater | Unwelcome | None:
+        """Deliver what is there; of a tape that still grows, what was there when the round began.
+
+        What has come since waits for the interval, and goes in few requests instead of many.
+        """
         while not self._stopping:
             try:
                 answer = delivery.step(REQUEST_TIMEOUT_S)
@@ -244,6 +248,8 @@ class Shipper:
                     self.position = delivery.position
                     self.own_facts = delivery.facts
                     self._changed.notify_all()
+            if until is not None and delivery.position >= until:
+                return None
         return None
 
     def _deliver_left(self, transport: Transport) -> TryLater | Unwelcome | None:

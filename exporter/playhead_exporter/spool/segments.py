@@ -115,6 +115,12 @@ class LiveSegments:
             return memoryview(head.map)[: head.written]
         return (self._places.home(self._instance) / segment_name(number, "tape")).read_bytes()
 
+    def end(self) -> Position:
+        """Where the tape ends now; the start of it while nothing is written."""
+        number = max(self.numbers(), default=0)
+        head = self._spool.heads.get(number)
+        return Position(number, head.written if head is not None else 0)
+
     def load(self) -> Position:
         """A process begins with an empty tape."""
         return Position(0, 0)
