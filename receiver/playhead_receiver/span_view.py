@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
@@ -151,7 +152,7 @@ def resource_summary(resource: bytes) -> ResourceSummary:
     """Look at an OTLP `Resource`. `MalformedOtlp` if it is none."""
     try:
         found = attributes_of(Resource.FromString(resource).attributes)
-    except Exception as problem:  # protobuf's DecodeError differs by implementation
+    except DecodeError as problem:
         raise MalformedOtlp(f"resource cannot be decoded: {problem}") from None
     service = str(found.get(a.SERVICE_NAME) or "")
     instance = str(found.get(a.PLAYHEAD_INSTANCE) or "")
@@ -197,7 +198,7 @@ def open_frame(otlp: bytes) -> tuple[bytes, bytes]:
     """The inverse of `framed`: resource and span. `MalformedOtlp` if it is not exactly one span."""
     try:
         entry = Entry.FromString(otlp)
-    except Exception as problem:  # protobuf's DecodeError differs by implementation
+    except DecodeError as problem:
         raise MalformedOtlp(f"ResourceSpans cannot be decoded: {problem}") from None
     spans = [item for scoped in entry.scopes for item in scoped.items]
     if len(spans) != 1:
@@ -209,7 +210,7 @@ def parse_span(span: bytes) -> Any:
     """A `SpanView`, checked. `MalformedOtlp` says what is wrong with it."""
     try:
         view = SpanView.FromString(span)
-    except Exception as problem:  # protobuf's DecodeError differs by implementation
+    except DecodeError as problem:
         raise MalformedOtlp(f"span cannot be decoded: {problem}") from None
     for field, value, size in (
         ("trace_id", view.trace_id, 16),
