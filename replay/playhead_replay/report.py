@@ -11,6 +11,9 @@ from playhead_semconv.facts import Fidelity
 
 SCHEMA_VERSION = 1
 
+SHOWN_CHARS = 60
+"""How much of an output's value a line of the report shows."""
+
 Verdict: TypeAlias = Literal["identical", "diverged", "blocked"]
 EXIT_CODES: dict[Verdict, int] = {"identical": 0, "diverged": 1, "blocked": 3}
 
@@ -88,7 +91,10 @@ class OutputCheck:
     now: str
 
     def __str__(self) -> str:
-        return f"{self.name} {self.tape} identical" if self.same else f"{self.name} differs"
+        if not self.same:
+            return f"{self.name} differs"
+        shown = self.tape if len(self.tape) <= SHOWN_CHARS else self.tape[: SHOWN_CHARS - 1] + "…"
+        return f"{self.name} {shown} identical"
 
 
 @dataclass(slots=True)

@@ -37,16 +37,16 @@ def test_show_prints_the_tree(playhead: CommandLine, refund_1: str):
     assert lines[0] == "refund-1 failure, 11 steps, 6.5s, 4068→322 tok, gpt-4o"
     assert lines[1] == "  agent.py --order 81"
     assert lines[2:5] == [
-        "   1   0.0s chat gpt-4o          812→64 tok  0.3s",
-        '   2   1.3s execute_tool search  {"q":"order 81"}  0.2s',
+        "   1   0.0s chat gpt-4o          812→64 tok  300ms",
+        '   2   1.3s execute_tool search  {"q":"order 81"}  200ms',
         "⋮ 3–8 same ×3 (--all)",
     ]
     assert lines[5:] == [
-        "   9   5.7s chat gpt-4o          812→64 tok  0.2s",
-        "  10   5.9s chat gpt-4o          8→2 tok  0.4s",
-        "             ↻ POST 429  0.2s",
-        "             ↻ POST 200  0.2s",
-        "✗ 11   6.3s execute_tool refund  ValueError: no order  0.2s",
+        "   9   5.7s chat gpt-4o          812→64 tok  200ms",
+        "  10   5.9s chat gpt-4o          8→2 tok  400ms",
+        "             ↻ POST 429  200ms",
+        "             ↻ POST 200  200ms",
+        "✗ 11   6.3s execute_tool refund  ValueError: no order  200ms",
     ]
 
 

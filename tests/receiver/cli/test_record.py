@@ -113,7 +113,6 @@ def test_streams_arguments_folder_and_exit_status_are_the_programs(
     assert seen["stdin"] == "asked on stdin"
     assert seen["cwd"] == str(tmp_path)
     assert done.stderr.splitlines() == [
-        "playhead: recording agent.py (strict)",
         "to stderr",
         "playhead: nothing was recorded: the program asked nothing of a model, a tool or the network",
     ]
@@ -256,8 +255,8 @@ def test_what_is_no_program_is_said(playhead: CommandLine, words: tuple[str, ...
 def test_a_command_runs_under_the_instrumentation_of_its_environment():
     assert Agent(("env", "A=1"), is_command=True).command_line("/v/bin/python") == [
         "/v/bin/python",
-        "-m",
-        "opentelemetry.instrumentation.auto_instrumentation",
+        "-c",
+        "from opentelemetry.instrumentation.auto_instrumentation import run; run()",
         "env",
         "A=1",
     ]

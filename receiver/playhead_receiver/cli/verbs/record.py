@@ -63,8 +63,6 @@ def _recorded(session: Session, agent: Agent, python: str, house: Housing | None
     environ = recorded_environment(
         os.environ, session.resolved, None if house is None else house.endpoint()
     )
-    if not session.as_json:
-        session.say(f"recording {agent.name} ({environ['PLAYHEAD_LEVEL']})")
     since_ns = time.time_ns()
     try:
         pid, status = run_child(agent.command_line(python), environ)

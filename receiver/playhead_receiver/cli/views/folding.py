@@ -9,7 +9,8 @@ LONGEST_PATTERN = 6
 """Steps in a pattern at most."""
 
 FEWEST_REPEATS = 3
-"""A pattern is folded when it stands so often in a row."""
+FEWEST_HIDDEN = 6
+"""A pattern is folded when it stands so often in a row, and folding it hides so many items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,17 @@ class Fold:
         """How often the pattern stands there."""
         return (self.end - self.first) // self.pattern
 
+    @property
+    def worth_it(self) -> bool:
+        """Whether folding it saves enough."""
+        return self.times >= FEWEST_REPEATS and (self.times - 1) * self.pattern >= FEWEST_HIDDEN
+
 
 def find_folds(items: Sequence[Hashable | None]) -> list[Fold]:
     """The repeated stretches among ``items``, without overlap. An item None is never part of one.
 
-    >>> find_folds(["a", "b", "s", "c", "s", "c", "s", "c", "z"])
-    [Fold(first=2, end=8, pattern=2)]
+    >>> find_folds(["a", "b", "s", "c", "s", "c", "s", "c", "s", "c", "z"])
+    [Fold(first=2, end=10, pattern=2)]
     """
     folds: list[Fold] = []
     at = 0
@@ -40,7 +46,7 @@ def find_folds(items: Sequence[Hashable | None]) -> list[Fold]:
         for pattern in range(1, LONGEST_PATTERN + 1):
             end = _end_of_repeats(items, at, pattern)
             found = Fold(at, end, pattern)
-            if found.times >= FEWEST_REPEATS and (best is None or end > best.end):
+            if found.worth_it and (best is None or end > best.end):
                 best = found
         if best is None:
             at += 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from playhead_receiver.cli.views.tree import ERROR, FAINT, NUMBER
-from playhead_receiver.cli.views.words import clock, gist, label, seconds, size
+from playhead_receiver.cli.views.words import clock, gist, label, seconds, size, took
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import TapeError
 from playhead_semconv.messages import (
@@ -50,9 +50,11 @@ def step_lines(run: Run, step: Step, messages: Messages) -> Iterator[Text]:
     if gist(step):
         head.append(f"  {gist(step)}", style=ERROR if span.failed else "")
     yield head
-    took = "not ended" if span.duration_ns is None else seconds(span.duration_ns)
+    lasted = "not ended" if span.duration_ns is None else took(span.duration_ns)
     began = seconds(max(span.started_ns - run.started_ns, 0))
-    yield Text(f"{clock(span.started_ns)}, {began} after the start, {took}, span {span.span_id}", FAINT)
+    yield Text(
+        f"{clock(span.started_ns)}, {began} after the start, {lasted}, span {span.span_id}", FAINT
+    )
     yield from _attributes(span.attributes)
     for event in span.events:
         said = event.attributes.get(a.EXCEPTION_MESSAGE, "")
@@ -80,7 +82,7 @@ def exchange_lines(exchange: RecordedExchange) -> Iterator[Text]:
 def _response_lines(exchange: RecordedExchange) -> Iterator[Text]:
     sent_ns = exchange.exchange.time_ns
     if exchange.status_code is not None:
-        after = seconds(exchange.exchange.head_time_ns - sent_ns)
+        after = took(exchange.exchange.head_time_ns - sent_ns)
         style = ERROR if exchange.status_code >= 400 else TITLE
         yield Text(f"{exchange.status_code} after {after}", style)
         yield from (Text(f"  {name}: {value}", FAINT) for name, value in exchange.response_headers)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from playhead_receiver.cli.views.folding import find_folds
-from playhead_receiver.cli.views.words import count, gist, label, one_line, seconds, tokens
+from playhead_receiver.cli.views.words import count, gist, label, one_line, seconds, tokens, took
+from playhead_replay.outputs import Outputs
 from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:
@@ -123,15 +124,15 @@ def _step_lines(run: Run, row: Row, width: int, digits: int) -> Iterator[Text]:
     if said:
         line.append(f"  {one_line(said, 120)}", style=ERROR if span.failed else "")
     if span.duration_ns is not None and step is not None:
-        line.append(f"  {seconds(span.duration_ns)}", style=FAINT)
+        line.append(f"  {took(span.duration_ns)}", style=FAINT)
     yield line
     if step is not None and (step.retries or any(one.failed for one in step.attempts[:-1])):
         indent = " " * (digits + 11) + "  " * row.depth
         for attempt in step.attempts:
             status = attempt.attributes.get(a.HTTP_RESPONSE_STATUS_CODE)
             outcome = str(status) if status is not None else attempt.error or "not answered"
-            took = seconds(attempt.duration_ns) if attempt.duration_ns is not None else "not ended"
-            yield Text(f"{indent}↻ {attempt.name} {outcome}  {took}", style=FAINT)
+            lasted = took(attempt.duration_ns) if attempt.duration_ns is not None else "not ended"
+            yield Text(f"{indent}↻ {attempt.name} {outcome}  {lasted}", style=FAINT)
 
 
 def _progress(run: Run, step: Step) -> str:
@@ -146,11 +147,19 @@ def _progress(run: Run, step: Step) -> str:
     return f"{last.status_code}, {received} bytes in {len(last.chunk_sizes)} chunks, not ended"
 
 
+def _error_at_the_end(run: Run) -> str:
+    """What left the program, where that is more than a step's own error; empty when nothing did."""
+    ended = Outputs.exit_of(run.tapes[0]) if run.tapes else None
+    if ended is not None and ended.error is not None:
+        return f"{ended.error.qualname}: {ended.error.message}"
+    return next((root.error for root in run.roots if root.failed), "")
+
+
 def _tail_lines(run: Run) -> Iterator[Text]:
     for gap in run.gaps:
         yield Text(f"! {gap}, process {gap.instance[:8]}", style="yellow")
-    root_error = next((root.error for root in run.roots if root.failed), "")
-    if root_error:
-        yield Text(f"✗ {root_error}", style=ERROR)
+    error = _error_at_the_end(run)
+    if error:
+        yield Text(f"✗ {one_line(error, 200)}", style=ERROR)
     if run.status == "interrupted":
         yield Text("interrupted: the process died before it could say how it ended", style="yellow")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from playhead_semconv import attributes as a
 
@@ -25,6 +26,11 @@ def seconds(ns: int) -> str:
     if minutes < 60:
         return f"{minutes}m{rest:02d}s"
     return f"{minutes // 60}h{minutes % 60:02d}m"
+
+
+def took(ns: int) -> str:
+    """How long something took: ``12ms`` below a second, else as `seconds`."""
+    return f"{ns // 1_000_000}ms" if ns < NS else seconds(ns)
 
 
 def age(ns: int) -> str:
@@ -82,11 +88,16 @@ def gist(step: Step) -> str:
     if a.GEN_AI_TOOL_CALL_ARGUMENTS in at:
         return one_line(at[a.GEN_AI_TOOL_CALL_ARGUMENTS])
     if a.HTTP_RESPONSE_STATUS_CODE in at:
-        return f"{at[a.HTTP_RESPONSE_STATUS_CODE]} {at.get(a.URL_FULL, '')}".strip()
+        return (
+            f"{at[a.HTTP_RESPONSE_STATUS_CODE]} {urlsplit(str(at.get(a.URL_FULL, ''))).netloc}".strip()
+        )
     return ""
 
 
 def label(span: Span) -> str:
-    """How a step is called: its span's name; a bare HTTP request also says where it goes."""
-    where = str(span.attributes.get(a.SERVER_ADDRESS, "")) if not span.operation else ""
-    return f"{span.name} {where}" if where and where not in span.name else span.name
+    """How a step is called: its span's name; a bare HTTP request says what it asks for."""
+    url = urlsplit(str(span.attributes.get(a.URL_FULL, "")))
+    if span.operation or not url.path:
+        return span.name
+    asked = f"{url.path}?{url.query}" if url.query else url.path
+    return f"{span.name} {one_line(asked, 40)}"
