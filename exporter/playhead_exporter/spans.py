@@ -66,12 +66,10 @@ def left_out_of(span: ReadableSpan, whole: bool) -> frozenset[str]:
     """Attributes that do not travel with the span."""
     attributes = span.attributes or {}
     derived: Any = attributes.get(a.PLAYHEAD_DERIVED)
-    if not derived or not isinstance(derived, Sequence) or isinstance(derived, str):
+    if whole or not derived or not isinstance(derived, Sequence) or isinstance(derived, str):
         return frozenset()
-    if whole:
-        return frozenset((a.PLAYHEAD_DERIVED,))
     if a.PLAYHEAD_EXCHANGE_REF not in attributes or a.PLAYHEAD_WIRE not in attributes:
-        return frozenset((a.PLAYHEAD_DERIVED,))
+        return frozenset()
     return frozenset(str(name) for name in derived)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 

@@ -36,8 +36,6 @@ from support.scripted import (
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
 ROOT = Path(__file__).parent.parent.parent
-OWN = {"playhead.derived", "playhead.exchange.ref", "playhead.rests_on", "playhead.wire"}
-"""How a span refers to its exchange; differs between the two ways."""
 
 
 def install(folder: Path, *more: str) -> Path:
@@ -129,7 +127,7 @@ def by_id(server: OtlpServer) -> dict[bytes, dict[str, Any]]:
             "start": span.start_time_unix_nano,
             "end": span.end_time_unix_nano,
             "status": (span.status.code, span.status.message),
-            "attributes": {k: v for k, v in attributes(span).items() if k not in OWN},
+            "attributes": attributes(span),
         }
         for span in server.spans()
     }
