@@ -33,8 +33,11 @@ SHORTEST = 8
 MOST_KNOWN = 2000
 """How many values are looked for; beyond that the oldest are forgotten."""
 
-NEAR_BYTES = 4096
-"""How far before the new part of a body the search starts, so that nothing hides across the border."""
+NEAR_BYTES = 256
+"""How far at least before the new part of a body the search starts: nothing hides across the border."""
+
+MOST_SEEN = 500
+"""Headers and URLs of which it is remembered how they go on tape."""
 
 Where = Literal["header", "query", "field", "option", "variable", "value"]
 
@@ -117,7 +120,7 @@ class Redactor:
         self._field = re.compile(start.encode() + rb'((?:[^"\\]|\\.)*\\?)', re.IGNORECASE)
         self._form_field = re.compile(rf"(?:\A|(?<=&))(?:{fields})=([^&]*)".encode(), re.IGNORECASE)
         self._shape = re.compile("|".join(rule.pattern for rule in by_place.get("value", ())) or "(?!)")
-        self._secret_header: dict[bytes, bool] = {}
+        self._seen_headers: dict[tuple[bytes, bytes], tuple[str, str, int]] = {}
         self._urls: dict[str, str] = {}
 
     @classmethod
@@ -137,7 +140,7 @@ class Redactor:
         forms = {value, quote(value, safe=""), quote_plus(value), json.dumps(value)[1:-1]}
         forms.add(json.dumps(value, ensure_ascii=False)[1:-1])
         if self.known.add(form.encode("utf-8", "surrogatepass") for form in forms):
-            self._urls = {}
+            self._urls, self._seen_headers = {}, {}
 
     def secret(self, where: Where, name: str) -> bool:
         """Whether what stands under ``name`` there is a credential."""
@@ -148,30 +151,34 @@ class Redactor:
         """Name, value, name, value, …, credentials replaced; how many were."""
         flat: list[str] = []
         count = 0
-        secret_header = self._secret_header
-        for name, value in headers:
-            secret = secret_header.get(name)
-            if secret is None:
-                secret = secret_header[name] = self.secret("header", name.decode("latin-1").lower())
-            text = value.decode("latin-1")
-            if secret:
-                text, found = self._header(name.lower(), text)
-                count += found
-            elif len(text) >= SHORTEST:
-                scrubbed = self.text(text)
-                count += scrubbed != text
-                text = scrubbed
-            flat.append(name.decode("latin-1"))
-            flat.append(text)
+        seen = self._seen_headers
+        for header in headers:
+            known = seen.get(header)
+            if known is None:
+                known = self._kept_header(header)
+            flat += known[:2]
+            count += known[2]
         return flat, count
 
-    def _header(self, name: bytes, text: str) -> tuple[str, int]:
-        if name == b"set-cookie":
+    def _kept_header(self, header: tuple[bytes, bytes]) -> tuple[str, str, int]:
+        name, text = header[0].decode("latin-1"), header[1].decode("latin-1")
+        if self.secret("header", name.lower()):
+            kept, count = self._header(name.lower(), text)
+        else:
+            kept = self.text(text)
+            count = int(kept != text)
+        if len(self._seen_headers) > MOST_SEEN:
+            self._seen_headers = {}
+        self._seen_headers[header] = found = name, kept, count
+        return found
+
+    def _header(self, name: str, text: str) -> tuple[str, int]:
+        if name == "set-cookie":
             pair, *attributes = text.split(";")
             key, equals, value = pair.partition("=")
             self.learn(value.strip().strip('"'))
             return ";".join([f"{key}{equals}{PLACEHOLDER}", *attributes]), 1
-        if name == b"cookie":
+        if name == "cookie":
             pairs = [pair.partition("=") for pair in text.split(";")]
             for _, _, value in pairs:
                 self.learn(value.strip().strip('"'))
@@ -201,7 +208,7 @@ class Redactor:
         if "?" in scrubbed:
             scrubbed = _QUERY.sub(self._query, scrubbed)
         scrubbed = self.text(scrubbed)
-        if len(self._urls) > 500:
+        if len(self._urls) > MOST_SEEN:
             self._urls = {}
         self._urls[url] = scrubbed
         return scrubbed
@@ -230,7 +237,7 @@ class Redactor:
 
         ``start``: up to here it is known to hold none.
         """
-        start = max(0, start - NEAR_BYTES)
+        start = max(0, start - max(NEAR_BYTES, self.known.longest_bytes))
         tail = data[start:] if start else data
         spans = self.fields(tail)
         if not start and _FORM.match(tail):

@@ -28,6 +28,7 @@ class Known:
         """Longest first."""
         self.starts: tuple[bytes, ...] = ()
         """Their first bytes, `RECOGNISABLE` many, each once."""
+        self.longest_bytes = 0
         self._all: dict[bytes, None] = {}
 
     def add(self, values: Iterable[bytes]) -> bool:
@@ -40,6 +41,7 @@ class Known:
             del known[oldest]
         self._all = known
         self.values = tuple(sorted(known, key=len, reverse=True))
+        self.longest_bytes = len(self.values[0])
         self.starts = tuple({value[:RECOGNISABLE]: None for value in known})
         return True
 

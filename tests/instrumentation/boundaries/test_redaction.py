@@ -205,7 +205,7 @@ def test_a_secret_that_two_chunks_share_is_masked_in_both(cut):
     joined = b"".join(kept)
     assert [len(part) for part in kept] == [cut, len(body) - cut]
     assert joined.endswith(b">> and more")
-    # At most the first five characters of it, too few to be recognised, were written before the rest came.
+    # At most its first five characters were written before the rest came.
     assert SECRET.encode()[:6] not in joined and SECRET.encode()[5:] not in joined
     assert count >= 1
 
@@ -262,7 +262,7 @@ def test_a_compressed_answer_with_a_late_secret_is_withheld_from_there():
 
 
 def test_nothing_of_it_is_on_the_tape_and_it_replays(monkeypatch):
-    """Header, query, form, answer in two chunks, gzip, print, error: and the replay runs with other keys."""
+    """Header, query, form, answer in two chunks, gzip, print: and a replay with other keys."""
     secrets = [f"planted-secret-number-{number:02d}" for number in range(6)]
     spoken: list[str] = []
 
