@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import Any
 
 from opentelemetry.sdk._configuration import (
     _OTelSDKConfigurator,  # pyright: ignore[reportPrivateUsage]
 )
+from opentelemetry.sdk.environment_variables import OTEL_CONFIG_FILE
 
 from playhead_instrumentation.bootstrap.start import start_recording
 
@@ -16,4 +18,6 @@ class PlayheadConfigurator(_OTelSDKConfigurator):
     """Configures the SDK as the ``OTEL_*`` variables say, and starts the recording around it."""
 
     def _configure(self, **kwargs: Any) -> None:
+        if os.environ.get(OTEL_CONFIG_FILE):
+            kwargs = {}  # the file is the only source then, and the SDK warns of others
         start_recording(configure=partial(super()._configure, **kwargs))

@@ -162,6 +162,29 @@ with trace.get_tracer("mine").start_as_current_span("step") as span:
     assert attributes(run.span("step")) == {"text": "x" * 10}
 
 
+CONFIGURATION = """
+file_format: "1.1"
+tracer_provider:
+  processors:
+    - batch:
+        exporter:
+          console:
+  sampler:
+    always_off:
+"""
+
+
+def test_a_configuration_file_is_the_source_and_all_is_recorded(program):
+    run = program(STEP)
+    (run.folder / "otel.yaml").write_text(CONFIGURATION, "utf-8")
+    done = run.instrumented(OTEL_CONFIG_FILE="otel.yaml")
+    assert (done.stdout, done.stderr) == ("done\n", "playhead: recording agent\n")
+    assert names(run) == ["run agent.py", "step"]
+    (run.folder / "otel.yaml").write_text(CONFIGURATION.replace("off", "on"), "utf-8")
+    done = run.instrumented(OTEL_CONFIG_FILE="otel.yaml")
+    assert [span["name"] for span in exported(done.stdout[5:])] == ["step", "run agent.py"]
+
+
 def test_a_script_with_a_shebang(program):
     run = program("#!/usr/bin/env python3\n" + STEP)
     os.chmod(run.folder / "agent.py", 0o755)
