@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -93,3 +94,17 @@ def test_a_trap_counts_who_comes():
         assert trap.contacts == 2
     with pytest.raises(httpx2.ConnectError):
         httpx2.get(f"http://127.0.0.1:{trap.port}")
+
+
+OFFLINE = ("ls", "show", "tail", "replay", "spool", "doctor")
+
+
+def test_the_tour_of_the_readme_works(demo, home):
+    readme = (ROOT / "README.md").read_text("utf-8")
+    tour = [shlex.split(line)[1:] for line in re.findall(r"^\$ (playhead .*)$", readme, re.MULTILINE)]
+    told = [words for words in tour if words[0] in OFFLINE]
+    assert {words[0] for words in told} == set(OFFLINE)
+    for words in told:
+        done = playhead(home, *words)
+        assert done.returncode == 0, f"{words}: {done.stdout}"
+        assert done.stdout
