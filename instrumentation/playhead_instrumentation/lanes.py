@@ -9,10 +9,12 @@ hand threads and executor jobs the OTel context of whoever started them.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import functools
 import inspect
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -23,7 +25,7 @@ from typing import Any, Final, cast
 from opentelemetry import context as otel_context
 
 from playhead_instrumentation.patches import PATCHES, required
-from playhead_semconv.facts import digest_of
+from playhead_semconv.facts import Delivery, digest_of
 
 OWN_THREADS = "playhead-"
 """How the names of playhead's own threads begin: they have no lane."""
@@ -35,7 +37,16 @@ WRAPPERS = ("TaskGroup._run_wrapped_task", "TaskHandle._run_coro", "_run_coro")
 class Lane:
     """Who asks. Its counters live as long as it does."""
 
-    __slots__ = ("__weakref__", "_ordinals", "_spawned", "declared_on", "hash", "name", "parent")
+    __slots__ = (
+        "__weakref__",
+        "_ordinals",
+        "_spawned",
+        "declared_on",
+        "ended",
+        "hash",
+        "name",
+        "parent",
+    )
 
     def __init__(self, name: str, parent: Lane | None = None) -> None:
         self.name: Final = name
@@ -44,6 +55,8 @@ class Lane:
         """The lane on tape: 63 bits, so that it fits every database's integer."""
         self.declared_on = b""
         """The process instance on whose tape its name stands."""
+        self.ended: Delivery | None = None
+        """When the thread or job ended, where anything was recorded in it."""
         self._ordinals: dict[str, int] = {}
         self._spawned: dict[str, int] = {}
 
@@ -81,6 +94,10 @@ _lane: ContextVar[Lane] = ContextVar("playhead_lane", default=MAIN)
 
 _of_task: weakref.WeakKeyDictionary[Any, Lane] = weakref.WeakKeyDictionary()
 """Lanes of tasks that run in a context which the program gave them and may share."""
+
+
+_of_job: weakref.WeakKeyDictionary[Future[Any], Lane] = weakref.WeakKeyDictionary()
+"""Lanes of the jobs of executors."""
 
 
 def current() -> Lane:
@@ -315,10 +332,33 @@ def _hook_executor() -> None:
     def submit_in_lane(self: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         parent = current()
         lane = parent if parent in (SHADOW, GC) else parent.child(name_of(fn))
-        return submit(self, _carried(lane, fn), *args, **kwargs)
+        future = submit(self, _carried(lane, fn), *args, **kwargs)
+        _of_job[future] = lane
+        return future
 
     submit_in_lane.__dict__["__playhead__"] = True
     owner.submit = submit_in_lane
+    futures: Any = concurrent.futures
+    as_completed = required(futures, "as_completed")
+
+    @functools.wraps(as_completed)
+    def as_completed_in_order(fs: Any, timeout: float | None = None) -> Any:
+        # Those that are done already it yields in the order of a set; here in that of their ends.
+        until = None if timeout is None else time.monotonic() + timeout
+        jobs = list(dict.fromkeys(fs))
+        while done := sorted((job for job in jobs if job.done()), key=_end_of):
+            yield from done
+            jobs = [job for job in jobs if job not in set(done)]
+        left = None if until is None else max(0.0, until - time.monotonic())
+        yield from as_completed(jobs, left)
+
+    futures.as_completed = as_completed_in_order
+
+
+def _end_of(job: Future[Any]) -> tuple[int, int]:
+    lane = _of_job.get(job)
+    ended = None if lane is None else lane.ended
+    return (0, 0) if ended is None else (ended.batch, ended.order)
 
 
 def _carried(lane: Lane, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -52,11 +52,15 @@ class Program:
         sys.modules["__main__"] = main
         try:
             exec(code, main.__dict__)
-        except SystemExit:
-            raise
+        except SystemExit as leaving:
+            status = leaving.code
         except BaseException as error:
             _report(error)
-            raise SystemExit(130 if isinstance(error, KeyboardInterrupt) else 1) from None
+            status = 130 if isinstance(error, KeyboardInterrupt) else 1
+        else:
+            return
+        # Through `sys.exit`, where who records the exit status looks for it.
+        sys.exit(status)
 
     def _loaded(self) -> tuple[CodeType, ModuleType]:
         main = ModuleType("__main__")
@@ -69,7 +73,7 @@ class Program:
             names["__file__"] = path
             sys.argv = [path, *self.arguments]
             return code, main
-        path = os.path.abspath(self.name)
+        path = self.name if os.path.isabs(self.name) else os.path.join(os.getcwd(), self.name)
         _put_first(os.path.dirname(os.path.realpath(path)))
         try:
             source = Path(path).read_bytes()
@@ -81,7 +85,7 @@ class Program:
             return compile(source, path, "exec", dont_inherit=True), main
         except SyntaxError as error:
             sys.excepthook(type(error), error.with_traceback(None), None)
-            raise SystemExit(1) from None
+            sys.exit(1)
 
 
 def _module(name: str) -> tuple[ModuleSpec, CodeType]:
