@@ -1,4 +1,4 @@
-"""The trace goes on in child processes: ``TRACEPARENT``, ``TRACESTATE`` and ``BAGGAGE``.
+"""The trace goes on in child processes: ``TRACEPARENT``, ``TRACESTATE``, ``BAGGAGE``, and whose it is.
 
 A child gets them in its environment and takes them up once, when it starts. The program's own
 ``os.environ`` stays as it is. Forked children need nothing.
@@ -20,7 +20,10 @@ from opentelemetry.propagators.textmap import Getter, Setter
 
 from playhead_instrumentation.patches import Unpatchable, required
 
-VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE")
+PARENT = "PLAYHEAD_PARENT_INSTANCE"
+"""Names the recorded process that started this one: 32 hex digits."""
+
+VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", PARENT)
 
 log = logging.getLogger(__name__)
 
@@ -63,9 +66,10 @@ def injected(context: Context | None) -> dict[str, str]:
 class Children:
     """Hands the trace to the children of this process."""
 
-    def __init__(self, context: Callable[[], Context | None]) -> None:
-        """``context``: what a child continues."""
+    def __init__(self, context: Callable[[], Context | None], instance: Callable[[], bytes]) -> None:
+        """``context``: what a child continues. ``instance``: who it is a child of."""
         self._context = context
+        self._instance = instance
         self._inherited = {name: os.environ[name] for name in VARIABLES if name in os.environ}
 
     def environment(self, env: Mapping[Any, Any] | None) -> Mapping[Any, Any] | None:
@@ -82,6 +86,7 @@ class Children:
                         return env
                     del given[names[name]]
             given.update(injected(self._context()))
+            given[PARENT] = self._instance().hex()
             return given
         except Exception:
             log.debug("playhead could not hand the trace to a child", exc_info=True)

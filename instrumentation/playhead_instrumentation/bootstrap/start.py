@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.metadata import entry_points
 from types import ModuleType
+from typing import Any
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -25,7 +26,7 @@ from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from playhead_instrumentation import boundaries, lanes, session
-from playhead_instrumentation.bootstrap.children import Children, extracted
+from playhead_instrumentation.bootstrap.children import PARENT, Children, extracted
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.exporters import bound_exporters
 from playhead_instrumentation.bootstrap.notices import Notices
@@ -137,11 +138,12 @@ def _start(
             sink=sink,
             tape=tape,
             run=lambda: root.ids,
-            attributes={a.PLAYHEAD_RUN_ORIGIN: origin} if origin else None,
+            attributes=_more_of_start(origin),
             tracer=recording.providers.tracer,
             submit=recording.calls.worker.submit,
         )
-        root.name, root.attributes = described(settings.agent, running.process.attributes)
+        agent = "" if os.environ.get(PARENT) else settings.agent
+        root.name, root.attributes = described(agent, running.process.attributes)
         ended = recording.outlet.span_processor if recording.outlet is not None else SpanProcessor()
         recording.processor.connect(running.sink, partial(_lane, running), ended)
         boundaries.watch(PATCHES, running)
@@ -149,6 +151,12 @@ def _start(
     anthropic.watch(PATCHES, recording.calls)
     _watch_children(recording, plumbing)
     recording.calls.worker.start()
+
+
+def _more_of_start(origin: str) -> dict[str, Any]:
+    """What the process-start fact says of where this process comes from."""
+    found = {a.PLAYHEAD_RUN_ORIGIN: origin, a.PLAYHEAD_PROCESS_PARENT_INSTANCE: os.environ.get(PARENT)}
+    return {name: value for name, value in found.items() if value}
 
 
 def _lane(running: Session) -> int:
@@ -219,13 +227,16 @@ def _watch_children(recording: Recording, plumbing: Patches) -> None:
     def context() -> Context | None:
         return recording.adopt(None, trace.SpanKind.INTERNAL)
 
+    def instance() -> bytes:
+        return b"" if recording.session is None else recording.session.sink.instance
+
     def watch_workers(util: ModuleType) -> None:
         def arrange(recording: Recording) -> None:
             util.Finalize(None, recording.end_worker, exitpriority=-100)
 
         util.register_after_fork(recording, arrange)
 
-    family = Children(context)
+    family = Children(context, instance)
     plumbing.when_imported("subprocess", "subprocess", family.patch_subprocess)
     plumbing.when_imported("multiprocessing.util", "multiprocessing", family.patch_multiprocessing)
     plumbing.when_imported("multiprocessing.util", "multiprocessing workers", watch_workers)

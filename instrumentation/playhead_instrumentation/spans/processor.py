@@ -37,19 +37,19 @@ class RecordingProcessor(SpanProcessor):
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Put the start on the tape, for the live view and for processes that die."""
         try:
-            self._open[id(span)] = weakref.ref(span)
+            self._open[span.get_span_context().span_id] = weakref.ref(span)
             if self._sink is not None:
                 self._sink.append(started(span, self._lane()))
             self._ended.on_start(span, parent_context=parent_context)
         except Exception:
             log.debug("playhead could not record the start of a span", exc_info=True)
 
-    def _on_ending(self, span: Span) -> None:
-        self._open.pop(id(span), None)
-
     def on_end(self, span: ReadableSpan) -> None:
         """Pass a finished span on, sampled or not."""
         try:
+            context = span.get_span_context()
+            if context is not None:
+                self._open.pop(context.span_id, None)
             self._ended.on_end(span)
         except Exception:
             log.debug("playhead could not record the end of a span", exc_info=True)

@@ -61,6 +61,10 @@ print("TRACEPARENT" in os.environ)
     starts = run.facts(e.PLAYHEAD_PROCESS_START)
     assert len({fact.trace_id for fact in starts}) == 1
     assert len({fact.span_id for fact in starts}) == 2
+    assert [fact.attributes.get(a.PLAYHEAD_PROCESS_PARENT_INSTANCE) for fact in starts] == [
+        None,
+        starts[0].instance.hex(),
+    ]
 
 
 def test_baggage_and_trace_state_go_along(program):
@@ -85,6 +89,17 @@ subprocess.run([sys.executable, "child.py"], check=True)
     assert roots["run agent.py"].parent_span_id.hex() == "b7ad6b7169203331"
     assert roots["run child.py"].parent_span_id == roots["run agent.py"].span_id
     assert {span.trace_id.hex() for span in roots.values()} == {"0af7651916cd43dd8448eb211c80319c"}
+
+
+def test_the_child_of_a_named_agent_is_a_run_of_its_script(program):
+    run = program("import subprocess, sys; subprocess.run([sys.executable, 'child.py'], check=True)")
+    (run.folder / "child.py").write_text(CHILD, "utf-8")
+    run.instrumented(PLAYHEAD_AGENT="refund")
+    assert parents(run) == {
+        "invoke_agent refund": "",
+        "run child.py": "invoke_agent refund",
+        "in child": "run child.py",
+    }
 
 
 def test_a_childs_trace_that_the_program_chose_stays(program):
@@ -113,6 +128,7 @@ print(given)
     assert sorted(word.partition("=")[0] for word in json.loads(first.replace("'", '"'))) == [
         "ONLY",
         "PATH",
+        "PLAYHEAD_PARENT_INSTANCE",
         "TRACEPARENT",
     ]
     assert "TRACEPARENT" not in second
