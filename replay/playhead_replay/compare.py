@@ -18,7 +18,7 @@ from playhead_semconv.difference import (
     first_difference,
     text_difference,
 )
-from playhead_semconv.facts import Fidelity
+from playhead_semconv.facts import Fidelity, digest_of
 from playhead_semconv.seams import Tape
 
 AT_THE_END = 1 << 62
@@ -189,7 +189,7 @@ class _Comparison:
                     f"response of {self._named(found.now)}",
                     self._step_of(recorded),
                     difference=difference,
-                    seq=found.now.exchange.last_seq,
+                    seq=found.now.exchange.first_seq,
                 )
 
     def _response_bytes(self) -> tuple[str, str]:
@@ -258,6 +258,10 @@ def _answer_difference(tape: RecordedExchange, now: RecordedExchange) -> Differe
     if tape.chunk_sizes != now.chunk_sizes:
         sizes = [" ".join(map(str, one.chunk_sizes)) or "(none)" for one in (tape, now)]
         return Difference("chunk sizes", *sizes)
+    if tape.end is not None and tape.end.digest and digest_of(tape.response) != tape.end.digest:
+        # Whoever changed it: what the program got is not what was recorded, noticed by it or not.
+        sides = [digest.hex()[:16] for digest in (tape.end.digest, digest_of(tape.response))]
+        return Difference("digest of the recorded bytes", *sides)
     if tape.response != now.response:
         return body_difference(tape.response, now.response)
     if _how(tape) != _how(now):

@@ -141,6 +141,8 @@ class End(msgspec.Struct, frozen=True):
     delivery: Delivery | None = None
     error: ErrorRecord | None = None
     time_ns: int = 0
+    digest: bytes = b""
+    """BLAKE3 of the answer's bytes as they were recorded; empty where none came."""
 
 
 class Fidelity(StrEnum):

@@ -200,4 +200,17 @@ def end_of(fact: Fact) -> End:
             str(at.get(a.PLAYHEAD_ERROR_MESSAGE, "")),
             list(at.get(a.PLAYHEAD_ERROR_ARGS, [])),
         )
-    return End(how if how in ("complete", "error") else "abandoned", fact.delivery, error, fact.time_ns)
+    return End(
+        how if how in ("complete", "error") else "abandoned",
+        fact.delivery,
+        error,
+        fact.time_ns,
+        _digest(at.get(a.PLAYHEAD_END_DIGEST)),
+    )
+
+
+def _digest(text: object) -> bytes:
+    try:
+        return bytes.fromhex(text) if isinstance(text, str) else b""
+    except ValueError:
+        return b""

@@ -180,6 +180,9 @@ def test_a_replay_is_identical_with_the_provider_gone(recorded: Home, agent: str
     assert report["level"] == "strict"
 
 
+BYTES = "digest of the recorded bytes"
+
+
 def changed(run: Run, path: Path, old: bytes, new: bytes) -> Path:
     """The tape of ``run`` with one change in the bytes of its responses."""
     assert len(old) == len(new)
@@ -197,6 +200,16 @@ def changed(run: Run, path: Path, old: bytes, new: bytes) -> Path:
     return path
 
 
+def test_one_changed_byte_that_the_program_does_not_look_at_is_found(recorded: Home, tmp_path: Path):
+    run = recorded.run("weather_agent-1")
+    path = changed(run, tmp_path / "changed.tape", b'"prompt_tokens":39', b'"prompt_tokens":38')
+    status, report = recorded.report(path)
+    assert (status, report["verdict"]) == (1, "diverged")
+    first = report["first_divergence"]
+    assert (first["kind"], first["step"], first["path"]) == ("response", 1, BYTES)
+    assert len(report["divergences"]) == 1
+
+
 def test_one_changed_byte_of_the_last_answer_shows_in_the_output(recorded: Home, tmp_path: Path):
     run = recorded.run("refund_agent-1")
     text = run.outputs.stdout.data.split()[0]
@@ -204,8 +217,9 @@ def test_one_changed_byte_of_the_last_answer_shows_in_the_output(recorded: Home,
     status, report = recorded.report(path)
     assert (status, report["verdict"]) == (1, "diverged")
     first = report["first_divergence"]
-    assert (first["kind"], first["step"], first["path"]) == ("stdout", 3, "line 1")
-    assert first["now"][0] == "#"
+    assert (first["kind"], first["step"], first["path"]) == ("response", 3, BYTES)
+    shown = next(one for one in report["divergences"] if one["kind"] == "stdout")
+    assert (shown["step"], shown["path"], shown["now"][0]) == (3, "line 1", "#")
 
 
 def test_one_changed_byte_of_an_earlier_answer_shows_in_the_next_request(recorded: Home, tmp_path: Path):
@@ -214,11 +228,13 @@ def test_one_changed_byte_of_an_earlier_answer_shows_in_the_next_request(recorde
     status, report = recorded.report(path)
     assert (status, report["verdict"]) == (3, "blocked")
     first = report["first_divergence"]
-    assert first["step"] == 4
-    assert first["kind"] == "blocked"
-    assert first["path"].startswith("$.messages[")
+    assert (first["kind"], first["path"]) == ("response", BYTES)
+    assert first["step"] in (2, 3)
+    second = next(one for one in report["divergences"] if one["kind"] == "blocked")
+    assert second["step"] == 4
+    assert second["path"].startswith("$.messages[")
     text = recorded.playhead("replay", path, env=recorded.bare).stdout
-    assert "diverged and blocked at step 4 (exit 3)" in text
+    assert "blocked at step 4 (exit 3)" in text
 
 
 def test_a_changed_prompt_is_refused_and_named(home: Home, tmp_path: Path):

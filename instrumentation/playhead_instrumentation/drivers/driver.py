@@ -12,6 +12,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
+import blake3
+
 from playhead_instrumentation import lanes
 from playhead_instrumentation.drivers.bodies import Bodies
 from playhead_instrumentation.drivers.gate import Gate, Turn
@@ -50,6 +52,7 @@ class Call:
     """One exchange that is going on. Sans-I/O: the boundary moves the bytes and reports here."""
 
     __slots__ = (
+        "_answer",
         "_arrived",
         "_driver",
         "_instance",
@@ -88,6 +91,8 @@ class Call:
         self._driver = driver
         self._instance = driver.sink.instance
         self._arrived = 0
+        self._answer: blake3.blake3 | None = None
+        """Digest of the answer so far; None before its first chunk."""
         self._trace_id = trace_id
         self._span_id = span_id
         # list.pop is atomic: whoever gets the baton writes the end, in a finalizer too.
@@ -121,6 +126,10 @@ class Call:
             if self.scrub.count != before:
                 attributes[a.PLAYHEAD_REDACTED_COUNT] = self.scrub.count - before
         self._arrived += 1
+        if self._driver.content:
+            if self._answer is None:
+                self._answer = blake3.blake3()
+            self._answer.update(kept)
         elsewhere = isinstance(self.verdict, Played) or not self._driver.content
         body = Content(b"", len(kept)) if elsewhere else Content(b"", len(kept), kept)
         self._append(e.PLAYHEAD_EXCHANGE_DATA, attributes, body, at)
@@ -139,6 +148,8 @@ class Call:
         except IndexError:
             return False
         attributes: dict[str, Any] = {a.PLAYHEAD_END_HOW: how}
+        if self._answer is not None:
+            attributes[a.PLAYHEAD_END_DIGEST] = self._answer.hexdigest()
         if error is not None:
             attributes |= error_attributes(error)
         self._append(e.PLAYHEAD_EXCHANGE_END, attributes, None, at)
@@ -268,6 +279,7 @@ class Driver:
             return
         try:
             at = self.gate.arrive(self._lane_ends.get(lane.hash)).wait()
+            lane.ended = at
             self._append_lane(lane, at)
         except Exception:
             log.debug("playhead could not record the end of a lane", exc_info=True)
