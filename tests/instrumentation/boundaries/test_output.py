@@ -1,0 +1,92 @@
+"""What is printed stands on the tape line by line; the streams stay what they are."""
+
+import contextlib
+import io
+import logging
+import sys
+
+import httpx2
+import pytest
+from support.scripted import ScriptedServer, json_reply
+from support.sessions import recording
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+
+
+def printed(sink, kind="stdout"):
+    return [
+        fact.body.inline.decode()
+        for fact in sink.named(e.PLAYHEAD_EFFECT)
+        if fact.attributes[a.PLAYHEAD_EFFECT_KIND] == kind
+    ]
+
+
+def test_lines_of_both_streams(capsys):
+    before = sys.stdout, sys.stderr
+    with recording() as sink:
+        assert (sys.stdout, sys.stderr) == before
+        print("one", 1, True)
+        print("two\nthree")
+        sys.stdout.writelines(["four\n", "five"])
+        print("oops", file=sys.stderr)
+    assert printed(sink) == ["one 1 True\n", "two\nthree\n", "four\n", "five"]
+    assert printed(sink, "stderr") == ["oops\n"]
+    assert capsys.readouterr() == ("one 1 True\ntwo\nthree\nfour\nfive", "oops\n")
+
+
+def test_a_line_that_is_not_ended_is_there_when_it_is_flushed(capsys):
+    with recording() as sink:
+        print("tok", end="", flush=True)
+        assert printed(sink) == ["tok"]
+        print("en", end="")
+        assert printed(sink) == ["tok"]
+        sys.stdout.flush()
+        assert printed(sink) == ["tok", "en"]
+
+
+def test_what_was_printed_stands_before_what_is_asked_next(capsys):
+    with ScriptedServer() as server, recording() as sink:
+        server.script([json_reply({})])
+        print("asking", end="")
+        httpx2.get(server.url)
+    names = [fact.name for fact in sink.facts]
+    assert names.index(e.PLAYHEAD_EFFECT) < names.index(e.PLAYHEAD_EXCHANGE_REQUEST)
+
+
+def test_another_stream_in_its_place_is_the_programs_own(capsys):
+    with recording() as sink, contextlib.redirect_stdout(io.StringIO()) as own:
+        print("kept")
+    assert own.getvalue() == "kept\n"
+    assert printed(sink) == []
+
+
+def test_logging_goes_through_it(capsys):
+    with recording() as sink:
+        handler = logging.StreamHandler(sys.stderr)
+        logging.getLogger("agent").addHandler(handler)
+        logging.getLogger("agent").warning("careful")
+        logging.getLogger("agent").removeHandler(handler)
+    assert "".join(printed(sink, "stderr")) == "careful\n"
+
+
+def test_a_credential_is_not_printed_on_the_tape(capsys, monkeypatch):
+    monkeypatch.setenv("SERVICE_TOKEN", "very-secret-token")
+    with recording() as sink:
+        print("token is very-secret-token!")
+    assert printed(sink) == ["token is [redacted]!\n"]
+    assert sink.named(e.PLAYHEAD_EFFECT)[0].attributes[a.PLAYHEAD_REDACTED_COUNT] == 1
+    assert capsys.readouterr().out == "token is very-secret-token!\n"
+
+
+def test_without_a_session_it_only_prints(capsys):
+    with recording() as sink:
+        pass
+    print("after")
+    assert printed(sink) == []
+    assert capsys.readouterr().out == "after\n"
+
+
+def test_a_stream_that_fails_fails_as_it_does(capsys):
+    with recording(), pytest.raises(TypeError):
+        sys.stdout.write(b"bytes")  # type: ignore[arg-type]
