@@ -14,9 +14,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from playhead_instrumentation import process_facts
+from playhead_instrumentation import process_facts, session
 from playhead_instrumentation.program import Program
-from playhead_semconv.errors import PlayheadError
+from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeError
 
 
 def main(words: list[str]) -> None:
@@ -56,8 +56,13 @@ def _replay(words: list[str]) -> Program:
     program = Program.of_words(asked.words)
     tape = MemoryTape.of_records(read_whole(asked.tape.read_bytes(), asked.tape.name))
     tape.require_whole()
+    if any(one.ask.body.size and not one.ask.body.digest for one in tape.exchanges().values()):
+        raise TapeError("the tape holds no content: it was recorded with content=metadata")
     process_facts.announce(program.script, program.words())
     start_recording(tape=tape, sink=TapeWriter(asked.now), origin=asked.origin)
+    running = session.current()
+    if running is None or not running.driver.closed:
+        raise ReplayFailed("the replay could not start, and the program is not run for real")
     return program
 
 

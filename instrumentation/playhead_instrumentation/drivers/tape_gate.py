@@ -22,6 +22,9 @@ from playhead_semconv.facts import Delivery
 POLL_S = 0.02
 """How often somebody who waits looks whether all are stuck."""
 
+SPIN_S = 0.05
+"""A loop that has not come to rest for so long is taken to spin until somebody is let through."""
+
 PATIENCE_S = 5.0
 """Without any progress for so long, while somebody sleeps, the order of the tape is given up."""
 
@@ -71,12 +74,12 @@ class TapeGate:
             for waiter in self._never:
                 waiter.let_through()
 
-    def advance(self) -> None:
-        """Let the next one through, if it is time."""
+    def advance(self, presumed: bool = False) -> None:
+        """Let the next one through, if it is time. ``presumed``: all is quiet as far as can be told."""
         with self._lock:
             if self._closed or not (len(self._schedule) or self._never):
                 return
-            if not (self._quiet.quiet() or self._quiet.presumed()):
+            if not (presumed or self._quiet.quiet() or self._quiet.presumed()):
                 return
             waiter = self._schedule.release() or self._forced()
             if waiter is not None:
@@ -147,7 +150,11 @@ class TapeGate:
         original = selector.select
 
         def select(timeout: float | None = None) -> Any:
-            if self._closed or (timeout is not None and timeout <= 0):
+            if self._closed:
+                return original(timeout)
+            if timeout is not None and timeout <= 0:
+                if len(self._schedule) and time.monotonic() - self._progress_s > SPIN_S:
+                    self.advance(presumed=True)
                 return original(timeout)
             until = None if timeout is None else time.monotonic() + timeout
             self._quiet.waits(until)

@@ -16,6 +16,7 @@ from support.sessions import record, replay
 
 from playhead_instrumentation.drivers import tape_gate
 from playhead_semconv import attributes as a
+from playhead_semconv.tapes import MemoryTape
 
 COUNT = 20
 
@@ -228,3 +229,39 @@ def test_a_program_that_asks_less_is_not_held_up_and_says_moved(server, monkeypa
     skip = [last]
     assert replay(program, tape)[0] == [recorded[last]]
     assert gate is not None and gate.moved >= 1
+
+
+def test_a_program_that_spins_until_it_is_answered():
+    def program():
+        async def main():
+            async with httpx2.AsyncClient() as client:
+                task = asyncio.create_task(client.get(url))
+                while not task.done():
+                    await asyncio.sleep(0)
+                return task.result().json()
+
+        return asyncio.run(main())
+
+    with ScriptedServer() as running:
+        url = running.url
+        running.script([json_reply({"a": 1})])
+        recorded, tape = record(program)
+    assert replay(program, tape)[0] == recorded == {"a": 1}
+
+
+def test_what_was_not_answered_when_the_tape_ends_is_refused():
+    """A tape cut short, as a process leaves it that is killed while it waits."""
+    with ScriptedServer() as running:
+        url = running.url
+        running.script([json_reply({"a": 1}), json_reply({"b": 2})])
+        _, tape = record(lambda: [httpx.get(url).json(), httpx.get(url).json()])
+    second = [fact.seq for fact in tape.facts() if fact.name == "playhead.exchange.request"][1]
+    cut = MemoryTape([fact for fact in tape.facts() if fact.seq <= second], tape.instance)
+
+    def program():
+        first = httpx.get(url).json()
+        with pytest.raises(Exception) as caught:
+            httpx.get(url)
+        return first, type(caught.value).__name__
+
+    assert replay(program, cut)[0] == ({"a": 1}, "ExchangeExhausted")

@@ -15,6 +15,7 @@ from playhead_replay import compare
 from playhead_replay.tapefile import read_tape_file, write_tape_file
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.settings import Settings
 from playhead_semconv.tapes import MemoryTape
 
 LOOKING = """
@@ -189,3 +190,23 @@ def test_two_hundred_requests_replay_fast(tmp_path):
     done, now = replayed(tape, "agent.py", server.url, cwd=tmp_path)
     assert done.returncode == 0
     assert not compare(tape, now).divergences
+
+
+def test_a_tape_without_content_is_not_played(tmp_path):
+    (tmp_path / "agent.py").write_text("print('ran')")
+    with ScriptedServer() as server:
+        server.script([json_reply({})])
+        bare = Settings(quiet=True, content="metadata")
+        tape = record(lambda: httpx.post(server.url, json={"a": 1}), settings=bare)[1]
+    write_tape_file(tmp_path / "recorded.tape", tape)
+    done = run(*REPLAY, "now.tape", "--", "agent.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "error[tape]: the tape holds no content" in done.stderr
+
+
+def test_what_cannot_start_is_not_run_for_real(tmp_path):
+    (tmp_path / "agent.py").write_text("print('ran')")
+    write_tape_file(tmp_path / "recorded.tape", empty_tape())
+    done = run(*REPLAY, "now.tape", "--", "agent.py", cwd=tmp_path, OTEL_SDK_DISABLED="true")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "error[replay-failed]: the replay could not start" in done.stderr
