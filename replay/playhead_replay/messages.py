@@ -46,7 +46,10 @@ def messages_of(attributes: Mapping[str, Any], exchanges: Sequence[RecordedExcha
     Content that the span left out, or never got because the program died, is derived from the exchange
     that the span refers to, else from the last attempt.
     """
-    missing: Sequence[str] = attributes.get(a.PLAYHEAD_DERIVED, ())
+    missing: Sequence[str] = [
+        *attributes.get(a.PLAYHEAD_DERIVED, ()),
+        *(name for name in CONTENT_ATTRIBUTES if f"{name}_ref" in attributes),
+    ]
     if not any(name in attributes for name in CONTENT_ATTRIBUTES):
         missing = missing or CONTENT_ATTRIBUTES
     if missing and exchanges:

@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 from opentelemetry import trace
+from opentelemetry.instrumentation.utils import is_instrumentation_enabled
 
 from playhead_instrumentation import lanes
 from playhead_instrumentation.patches import Patches, required
@@ -58,7 +59,7 @@ class Printed:
 
         @functools.wraps(write)
         def recorded(text: Any, /) -> Any:
-            if isinstance(text, str) and lanes.current() is not lanes.SHADOW:
+            if isinstance(text, str) and self._is_the_programs():
                 self.take(text)
             return write(text)
 
@@ -68,6 +69,11 @@ class Printed:
             return flush()
 
         stream.write, stream.flush = recorded, settled
+
+    @staticmethod
+    def _is_the_programs() -> bool:
+        """Not what a boundary does beneath an exchange, nor what an exporter to the console prints."""
+        return lanes.current() is not lanes.SHADOW and is_instrumentation_enabled()
 
     def take(self, text: str) -> None:
         """The program prints ``text``."""

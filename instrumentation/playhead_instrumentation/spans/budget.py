@@ -13,6 +13,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, Fact, digest_of
 from playhead_semconv.seams import Sink
+from playhead_semconv.wire import CONTENT_ATTRIBUTES
 
 PART_BYTES = 1 << 20
 """Largest part of a blob in one fact."""
@@ -26,6 +27,7 @@ def fit(
     budget_bytes: int,
     sink: Sink | None,
     *,
+    exchange: str = "",
     longest: int | None = None,
     trace_id: bytes = b"",
     span_id: bytes = b"",
@@ -33,7 +35,9 @@ def fit(
 ) -> dict[str, Any]:
     """``attributes`` within ``budget_bytes``; what does not fit is a blob in ``sink``.
 
-    An attribute ``NAME`` that moved is replaced by ``NAME_ref`` = ``blob:`` + BLAKE3 in hex.
+    An attribute ``NAME`` that moved is replaced by ``NAME_ref`` = ``blob:`` + BLAKE3 in hex. What can be
+    derived from an ``exchange`` (instance and exchange id) is on the tape already and needs no blob: its
+    ``NAME_ref`` is ``exchange:`` + that. So the tape of a run stays linear in its length.
     ``longest``: characters that a string may have (the SDK would truncate the JSON in it there).
     Without a sink there is nowhere to move to, and the attributes stay as they are.
     """
@@ -54,6 +58,9 @@ def fit(
         return attributes
     fitting = {name: value for name, value in attributes.items() if name not in moved}
     for name in moved:
+        if exchange and name in CONTENT_ATTRIBUTES:
+            fitting[f"{name}_ref"] = f"exchange:{exchange}"
+            continue
         digest = keep_blob(sink, bytes_of(attributes[name]), trace_id, span_id, lane)
         fitting[f"{name}_ref"] = f"blob:{digest.hex()}"
     return fitting

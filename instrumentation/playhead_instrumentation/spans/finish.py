@@ -90,18 +90,22 @@ class Finisher:
         if outcome.error_type:
             attributes[a.ERROR_TYPE] = outcome.error_type
         context = span.get_span_context()
+        reference = ""
+        if attempt is not None and attempt.last_seq >= 0:
+            reference = f"{attempt.instance.hex()}/{attempt.exchange}"
         attributes = fit(
             attributes,
             self._budget_bytes,
             self._sink(),
+            exchange=reference,
             longest=_longest(span),
             trace_id=context.trace_id.to_bytes(16, "big"),
             span_id=context.span_id.to_bytes(8, "big"),
             lane=attempt.exchange.lane if attempt is not None else 0,
         )
-        if attempt is not None and attempt.last_seq >= 0:
+        if attempt is not None and reference:
             attributes[a.PLAYHEAD_WIRE] = call.wire
-            attributes[a.PLAYHEAD_EXCHANGE_REF] = f"{attempt.instance.hex()}/{attempt.exchange}"
+            attributes[a.PLAYHEAD_EXCHANGE_REF] = reference
             attributes[a.PLAYHEAD_RESTS_ON] = attempt.last_seq
             derivable = [name for name in CONTENT_ATTRIBUTES if name in attributes]
             if derivable:

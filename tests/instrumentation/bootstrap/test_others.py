@@ -10,7 +10,6 @@ from support.programs import attributes
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, digest_of
 from playhead_semconv.tapes import MemoryTape
 
 CALLS = """
@@ -51,15 +50,15 @@ def test_what_is_over_the_budget_is_on_the_tape(program, server):
         "python", "agent.py", server.openai_url, "1", "30000", PLAYHEAD_SPAN_BUDGET_BYTES="20000"
     )
     call = attributes(run.span("chat gpt-4o"))
-    text = json.dumps("0 " + "x" * 30000)
-    messages = f'[{{"role":"user","parts":[{{"type":"text","content":{text}}}]}}]'
-    digest = digest_of(messages.encode())
-    assert call["gen_ai.input.messages_ref"] == f"blob:{digest.hex()}"
+    assert call["gen_ai.input.messages_ref"] == f"exchange:{call[a.PLAYHEAD_EXCHANGE_REF]}"
     assert a.GEN_AI_INPUT_MESSAGES not in call
     assert call[a.PLAYHEAD_DERIVED] == [a.GEN_AI_OUTPUT_MESSAGES]
     assert call[a.GEN_AI_OUTPUT_MESSAGES] != ""
-    assert len(run.facts(e.PLAYHEAD_BLOB)) == 1
-    assert MemoryTape(run.facts()).read(Content(digest, len(messages))) == messages.encode()
+    # The exchange has it; it is not there twice.
+    assert run.facts(e.PLAYHEAD_BLOB) == []
+    tape = MemoryTape(run.facts())
+    (exchange,) = tape.exchanges().values()
+    assert "0 " + "x" * 30000 in tape.read(exchange.ask.body).decode()
 
 
 def test_a_length_limit_of_the_sdk_breaks_no_json(program, server):
@@ -70,7 +69,7 @@ def test_a_length_limit_of_the_sdk_breaks_no_json(program, server):
         OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT="200",
     )
     call = attributes(run.span("chat gpt-4o"))
-    assert call["gen_ai.input.messages_ref"].startswith("blob:")
+    assert call["gen_ai.input.messages_ref"].startswith("exchange:")
     assert json.loads(call[a.GEN_AI_OUTPUT_MESSAGES])[0]["role"] == "assistant"
 
 

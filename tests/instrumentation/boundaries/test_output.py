@@ -7,6 +7,7 @@ import sys
 
 import httpx2
 import pytest
+from opentelemetry.instrumentation.utils import suppress_instrumentation
 from support.scripted import ScriptedServer, json_reply
 from support.sessions import recording
 
@@ -90,3 +91,12 @@ def test_without_a_session_it_only_prints(capsys):
 def test_a_stream_that_fails_fails_as_it_does(capsys):
     with recording(), pytest.raises(TypeError):
         sys.stdout.write(b"bytes")  # type: ignore[arg-type]
+
+
+def test_what_an_exporter_prints_is_not_the_programs(capsys):
+    with recording() as sink:
+        with suppress_instrumentation():
+            print('{"name": "span"}')
+        print("mine")
+    assert printed(sink) == ["mine\n"]
+    assert capsys.readouterr().out == '{"name": "span"}\nmine\n'

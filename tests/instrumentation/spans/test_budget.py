@@ -70,3 +70,16 @@ def test_structures_and_bytes_move_too():
 def test_without_a_tape_there_is_nowhere_to_move_to():
     attributes = {"m": "x" * 1000}
     assert fit(attributes, 100, None) is attributes
+
+
+def test_what_the_exchange_tells_needs_no_blob():
+    sink = ListSink()
+    messages, note = "m" * 900, "n" * 900
+    kept = fit({a.GEN_AI_INPUT_MESSAGES: messages, "note": note}, 300, sink, exchange="ab/cd/http/0")
+    assert kept == {
+        f"{a.GEN_AI_INPUT_MESSAGES}_ref": "exchange:ab/cd/http/0",
+        "note_ref": f"blob:{digest_of(note.encode()).hex()}",
+    }
+    assert {fact.attributes[a.PLAYHEAD_BLOB_DIGEST] for fact in sink.facts} == {
+        digest_of(note.encode()).hex()
+    }
