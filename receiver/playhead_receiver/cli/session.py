@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from playhead_receiver.command_name import command_name
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -86,6 +88,7 @@ class Session:
     def suggest(self, command: str) -> None:
         """The next command to try; on a terminal only."""
         if sys.stderr.isatty() and not self.as_json and not self.settings.quiet:
+            command = command.replace("playhead", command_name(), 1)
             self.err.print(f"next: {command}", highlight=False, markup=False, soft_wrap=True)
 
     def progress(self, text: str) -> None:

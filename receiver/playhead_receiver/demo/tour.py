@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from playhead_receiver.command_name import command_name
 from playhead_receiver.demo.provider import Provider
 from playhead_receiver.demo.trap import Trap
 from playhead_semconv.errors import PlayheadError, UsageError
@@ -63,7 +64,8 @@ def run_demo(*, environ: Mapping[str, str] | None = None) -> int:
         f"{len(runs)} runs, {asked} requests recorded; {len(runs)} replays identical, "
         f"0 connections tried; {took:.0f} s."
     )
-    _say("next:", f"playhead show {runs[0]}:2", f"playhead replay {runs[1]}", "playhead ls")
+    own = command_name()
+    _say("next:", f"{own} show {runs[0]}:2", f"{own} replay {runs[1]}", f"{own} ls")
     return 0
 
 

@@ -1,4 +1,9 @@
 import json
+import os
+import pty
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -176,3 +181,18 @@ def test_the_data_folder_comes_from_the_environment_too(
     assert playhead("ls").lines[1].startswith("refund-1")
     monkeypatch.setenv("PLAYHEAD_DATA_DIR", str(tmp_path / "elsewhere"))
     assert playhead("ls").lines[1].startswith("refund-1")
+
+
+def test_on_a_terminal_the_next_command_is_one_that_can_be_run(playhead: CommandLine, refund_1: str):
+    """As typed here, where no ``playhead`` is on the path."""
+    master, terminal = pty.openpty()
+    words = [sys.executable, "-m", "playhead_receiver", "ls", "--data-dir", str(playhead.data_dir)]
+    environ = {"PATH": "/nowhere", "HOME": str(playhead.data_dir), "TERM": "dumb"}
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=terminal, env=environ, timeout=60)
+    os.close(terminal)
+    said = os.read(master, 4096).decode()
+    os.close(master)
+    assert done.returncode == 0, said
+    command = said.strip().removeprefix("next: ")
+    assert command.endswith(f"show {refund_1}")
+    assert Path(shlex.split(command)[0]).exists()
