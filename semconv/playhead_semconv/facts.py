@@ -107,6 +107,8 @@ class ErrorRecord(msgspec.Struct, frozen=True, array_like=True):
     message: str
     args: list[Any] = []
     """Those of the exception's ``args`` that are plain values; empty when any is not."""
+    phase: str = ""
+    """``request``: it was raised while the request went out, or its connection was made."""
 
 
 class Ask(msgspec.Struct, frozen=True):

@@ -199,6 +199,7 @@ def end_of(fact: Fact) -> End:
             str(at[a.PLAYHEAD_ERROR_QUALNAME]),
             str(at.get(a.PLAYHEAD_ERROR_MESSAGE, "")),
             list(at.get(a.PLAYHEAD_ERROR_ARGS, [])),
+            str(at.get(a.PLAYHEAD_ERROR_PHASE, "")),
         )
     return End(
         how if how in ("complete", "error") else "abandoned",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from playhead_instrumentation.boundaries import http, network, output
+from playhead_instrumentation.boundaries import http, http_stdlib, http_urllib3, network, output
 from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session
 
@@ -10,5 +10,7 @@ from playhead_instrumentation.session import Session
 def watch(patches: Patches, session: Session) -> None:
     """Patch every boundary, each when its module is imported."""
     http.watch(patches)
+    http_stdlib.watch(patches)
+    http_urllib3.watch(patches)
     output.watch(patches, session)
     network.watch(session)

@@ -14,7 +14,14 @@ from types import ModuleType
 from typing import Any
 
 from playhead_instrumentation.boundaries.http_answer import Answer
-from playhead_instrumentation.boundaries.http_exchange import HttpExchange, begin, recording
+from playhead_instrumentation.boundaries.http_exchange import (
+    DEFAULT_PORTS,
+    HttpExchange,
+    Incoming,
+    Outgoing,
+    begin,
+    recording,
+)
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.lanes import In, Shadow, current
 from playhead_instrumentation.patches import Patches, required
@@ -62,6 +69,25 @@ class Kit:
         self.AsyncReplayed: Any = type("AsyncReplayed", (_AsyncReplayed, asynchronous), {})
 
 
+def _outgoing(request: Any, body: bytes | None) -> Outgoing:
+    url = request.url
+    port = url.port or DEFAULT_PORTS.get(url.scheme, 0)
+    return Outgoing(str(request.method), str(url), request.headers.raw, url.host, port, body)
+
+
+def _incoming(response: Any) -> Incoming:
+    headers, extensions = response.headers, response.extensions
+    reason = extensions.get("reason_phrase")
+    return Incoming(
+        response.status_code,
+        headers.raw,
+        extensions.get("http_version", b"HTTP/1.1").decode("ascii", "ignore"),
+        None if reason is None else reason.decode("latin-1"),
+        headers.get("content-type", ""),
+        headers.get("content-encoding", ""),
+    )
+
+
 class SyncAttempt:
     """Stands in front of a transport for one attempt."""
 
@@ -75,7 +101,7 @@ class SyncAttempt:
         body: bytes | None = getattr(request, "_content", None)
         if body is None and self._session.driver.closed:
             body = request.read()
-        exchange = begin(self._session, request, body)
+        exchange = begin(self._session, _outgoing, request, body)
         if exchange is None:
             return self._transport.handle_request(request)
         try:
@@ -88,7 +114,7 @@ class SyncAttempt:
         except BaseException as error:
             exchange.failed(error)
             raise
-        exchange.answered(response, at)
+        exchange.answered(_incoming, response, at)
         response.stream = tee = self._kit.Tee(response.stream, exchange)
         if response.is_stream_consumed:
             tee.take_whole(response)
@@ -123,7 +149,7 @@ class AsyncAttempt:
         body: bytes | None = getattr(request, "_content", None)
         if body is None and self._session.driver.closed:
             body = await request.aread()
-        exchange = begin(self._session, request, body)
+        exchange = begin(self._session, _outgoing, request, body)
         if exchange is None:
             return await self._transport.handle_async_request(request)
         try:
@@ -136,7 +162,7 @@ class AsyncAttempt:
         except BaseException as error:
             exchange.failed(error)
             raise
-        exchange.answered(response, at)
+        exchange.answered(_incoming, response, at)
         response.stream = tee = self._kit.AsyncTee(response.stream, exchange)
         if response.is_stream_consumed:
             tee.take_whole(response)

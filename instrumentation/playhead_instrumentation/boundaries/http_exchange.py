@@ -1,4 +1,4 @@
-"""One attempt at HTTP: its span, its facts, and who is told. The edges that move bytes are in `http`.
+"""One attempt at HTTP: its span, its facts, and who is told. One edge per library moves the bytes.
 
 Nothing here raises: what goes wrong while an exchange is begun leaves it unrecorded, what goes wrong
 later is logged.
@@ -7,8 +7,10 @@ later is logged.
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
+import msgspec
 from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
@@ -28,6 +30,31 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 log = logging.getLogger(__name__)
 
 
+class Outgoing(NamedTuple):
+    """A request, as an edge has it."""
+
+    method: str
+    url: str
+    headers: Iterable[tuple[bytes, bytes]]
+    host: str
+    port: int
+    """0 where it is not known."""
+    body: bytes | None
+    """None when it is made while it is sent."""
+
+
+class Incoming(NamedTuple):
+    """The head of an answer, as an edge has it."""
+
+    status_code: int
+    headers: Iterable[tuple[bytes, bytes]]
+    version: str
+    """As in the status line: ``HTTP/1.1``."""
+    reason: str | None
+    content_type: str
+    content_encoding: str
+
+
 def recording() -> Session | None:
     """The session, where an exchange that begins now is to be recorded.
 
@@ -39,14 +66,14 @@ def recording() -> Session | None:
     return session
 
 
-def begin(session: Session, request: Any, body: bytes | None) -> HttpExchange | None:
-    """Open the span and ask the driver; None when that failed. ``request``: of httpx or httpx2.
+def begin(session: Session, described: Callable[..., Outgoing], *request: Any) -> HttpExchange | None:
+    """Open the span and ask the driver; None when that failed.
 
-    ``body``: None when it is made while it is sent.
+    ``described`` makes the description of ``request``, which is what the edge's library has.
     """
     try:
         session.settle()
-        return HttpExchange(session, request, body)
+        return HttpExchange(session, described(*request))
     except Exception:
         log.debug("playhead could not record a request", exc_info=True)
         return None
@@ -57,21 +84,20 @@ class HttpExchange:
 
     __slots__ = ("_observer", "_session", "_span", "attempt", "call")
 
-    def __init__(self, session: Session, request: Any, body: bytes | None) -> None:
+    def __init__(self, session: Session, request: Outgoing) -> None:
         redactor = session.redactor
-        method = str(request.method)
-        asked = str(request.url)
-        url = redactor.url(asked)
-        headers, redacted = redactor.headers(request.headers.raw)
-        redacted += url != asked
+        method = request.method
+        url = redactor.url(request.url)
+        headers, redacted = redactor.headers(request.headers)
+        redacted += url != request.url
         span = session.tracer().start_span(
             method if method in KNOWN_METHODS else "HTTP",
             kind=SpanKind.CLIENT,
             attributes={
                 a.HTTP_REQUEST_METHOD: method if method in KNOWN_METHODS else "_OTHER",
                 a.URL_FULL: url,
-                a.SERVER_ADDRESS: request.url.host,
-                a.SERVER_PORT: request.url.port or DEFAULT_PORTS.get(request.url.scheme, 0),
+                a.SERVER_ADDRESS: request.host,
+                a.SERVER_PORT: request.port,
             },
         )
         context = span.get_span_context()
@@ -82,7 +108,7 @@ class HttpExchange:
         self.call = call = session.driver.open(
             "http",
             f"{method} {url}",
-            body,
+            request.body,
             details,
             effect="read" if method in READS or observer is not None else "write",
             trace_id=context.trace_id.to_bytes(16),
@@ -116,30 +142,28 @@ class HttpExchange:
         except Exception:
             log.debug("playhead could not record a piece of a request", exc_info=True)
 
-    def answered(self, response: Any, at: Delivery | None) -> None:
-        """The head of the answer is there. ``response``: of httpx or httpx2."""
+    def answered(self, described: Callable[[Any], Incoming], answer: Any, at: Delivery | None) -> None:
+        """The head of the answer is there; ``described`` makes its description of ``answer``."""
         try:
+            response = described(answer)
             redactor, attempt = self._session.redactor, self.attempt
-            headers, redacted = redactor.headers(response.headers.raw)
-            extensions = response.extensions
-            version = extensions.get("http_version", b"HTTP/1.1").decode("ascii", "ignore")
+            headers, redacted = redactor.headers(response.headers)
             values: dict[str, Any] = {
                 a.HTTP_RESPONSE_STATUS_CODE: response.status_code,
                 a.PLAYHEAD_HTTP_HEADERS: headers,
-                a.PLAYHEAD_HTTP_VERSION: version,
+                a.PLAYHEAD_HTTP_VERSION: response.version,
             }
-            if "reason_phrase" in extensions:
-                values[a.PLAYHEAD_HTTP_REASON] = extensions["reason_phrase"].decode("latin-1")
+            if response.reason is not None:
+                values[a.PLAYHEAD_HTTP_REASON] = response.reason
             if redacted:
                 values[a.PLAYHEAD_REDACTED_COUNT] = redacted
-            get = response.headers.get
-            self.call.scrub = redactor.response(get("content-type", ""), get("content-encoding", ""))
+            self.call.scrub = redactor.response(response.content_type, response.content_encoding)
             self.call.head(values, at)
             attempt.status_code = response.status_code
             attempt.response_headers = list(zip(headers[::2], headers[1::2], strict=True))
             attempt.last_seq = self.call.last_seq
             if self._span.is_recording():
-                self._describe(response.status_code, version.removeprefix("HTTP/"))
+                self._describe(response.status_code, response.version.removeprefix("HTTP/"))
         except Exception:
             log.debug("playhead could not record the head of a response", exc_info=True)
 
@@ -167,12 +191,24 @@ class HttpExchange:
         """The answer is whole."""
         self._end("complete", at, None)
 
-    def failed(self, error: BaseException, at: Delivery | None = None) -> None:
-        """The program gets ``error`` instead of an answer, or of the rest of it."""
+    def failed(self, error: BaseException, at: Delivery | None = None, phase: str = "") -> None:
+        """The program gets ``error`` instead of an answer, or of the rest of it.
+
+        ``phase``: as in `ErrorRecord`.
+        """
         if isinstance(error, GeneratorExit):
             self._end("abandoned", at, None)
         elif not self.over:
-            self._end("error", at, record_of(error, self._session.redactor.text))
+            record = self.recorded(error)
+            self._end("error", at, msgspec.structs.replace(record, phase=phase) if phase else record)
+
+    def recorded(self, error: BaseException) -> ErrorRecord:
+        """``error`` as it goes on tape."""
+        return record_of(error, self._session.redactor.text)
+
+    def broken(self, record: ErrorRecord, at: Delivery | None) -> None:
+        """The same, of an error that is described already."""
+        self._end("error", at, record)
 
     def abandoned(self) -> None:
         """The program reads no further. Safe in a finalizer."""

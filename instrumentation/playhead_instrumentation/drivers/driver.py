@@ -311,4 +311,6 @@ def error_attributes(error: ErrorRecord) -> dict[str, Any]:
     }
     if error.args:
         attributes[a.PLAYHEAD_ERROR_ARGS] = error.args
+    if error.phase:
+        attributes[a.PLAYHEAD_ERROR_PHASE] = error.phase
     return attributes
