@@ -426,6 +426,7 @@ REQUESTS = [
     Case("lines", lambda: [sse_reply(EVENTS, gzip=True)], session_lines, ["complete"]),
     Case("timeout", lambda: [Reply(before=Gate())], session_timeout, ["error"]),
     Case("refused", lambda: [], session_refused, ["error"]),
+    Case("upload", answers(1), session_upload, ["complete"]),
     Case("generated body", answers(1), session_generated, ["complete"]),
     Case("botocore", answers(1), aws, ["complete"]),
     Case("botocore stream", events, aws_streamed, ["complete"]),
