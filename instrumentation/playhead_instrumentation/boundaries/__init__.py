@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from playhead_instrumentation.boundaries import http, http_stdlib, http_urllib3, network, output
+from playhead_instrumentation.boundaries import (
+    http,
+    http_aiohttp,
+    http_stdlib,
+    http_urllib3,
+    network,
+    output,
+)
 from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session
 
@@ -12,5 +19,6 @@ def watch(patches: Patches, session: Session) -> None:
     http.watch(patches)
     http_stdlib.watch(patches)
     http_urllib3.watch(patches)
+    http_aiohttp.watch(patches)
     output.watch(patches, session)
     network.watch(session)

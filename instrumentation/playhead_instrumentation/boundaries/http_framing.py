@@ -35,13 +35,20 @@ class Framing:
 
     def body(self, data: bytes) -> bytes:
         """What of ``data`` is body. ValueError where a chunk has no size."""
+        found = self.pieces(data)
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    def pieces(self, data: bytes) -> list[bytes]:
+        """The same, chunk by chunk."""
+        if not data:
+            return []
         if not self._chunked:
             if self._left_bytes is None:
-                return data
+                return [data]
             taken = data[: self._left_bytes]
             self._left_bytes -= len(taken)
             self.over = not self._left_bytes
-            return taken
+            return [taken] if taken else []
         found: list[bytes] = []
         while data and not self.over:
             if self._expected == "data":
@@ -57,7 +64,7 @@ class Framing:
             if ending:
                 line, self._line = self._line, b""
                 self._read(line)
-        return found[0] if len(found) == 1 else b"".join(found)
+        return found
 
     def _read(self, line: bytes) -> None:
         if self._expected == "rest":

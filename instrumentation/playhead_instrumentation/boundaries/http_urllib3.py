@@ -10,7 +10,7 @@ from __future__ import annotations
 import ssl
 import sys
 from collections.abc import Mapping
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException
 from types import ModuleType
 from typing import Any
 
@@ -63,7 +63,7 @@ def patch(module: ModuleType) -> None:
 
 def _prepare_proxy(original: Any, pool: Any, connection: Any) -> None:
     session = recording()
-    if session is None:
+    if session is None or not isinstance(connection, HTTPConnection):
         return original(pool, connection)
     if session.driver.closed:
         return None
@@ -84,7 +84,8 @@ def _make_request(
     original: Any, pool: Any, connection: Any, method: str, url: str, *args: Any, **kwargs: Any
 ) -> Any:
     session = recording()
-    if session is None:
+    # Connections of another make (HTTP/2, or one that a program's own mocking brings) are left alone.
+    if session is None or not isinstance(connection, HTTPConnection):
         return original(pool, connection, method, url, *args, **kwargs)
     given = kwargs.get("body")
     # urllib3 sends text as UTF-8, its first versions left that to `http.client`.
@@ -102,7 +103,7 @@ def _make_request(
         kwargs["body"] = told(exchange, iter(kwargs["body"]), "utf-8")
     hand_on(connection, Asked(exchange, own=False))
     try:
-        return _ask(exchange, original, pool, connection, method, url, *args, **kwargs)
+        response = _ask(exchange, original, pool, connection, method, url, *args, **kwargs)
     except BaseException as error:
         _fail(exchange, connection, error)
         raise
@@ -111,6 +112,9 @@ def _make_request(
         if isinstance(connection.sock, PlayedSocket):
             # The pool looks whether a connection can be used again: this one cannot.
             connection.sock = None
+    if exchange.attempt.status_code is None:
+        exchange.abandoned()
+    return response
 
 
 def _ask(
