@@ -42,6 +42,9 @@ from playhead_semconv.settings import Settings
 OUTLETS = "playhead_outlet"
 """Entry point group of what a record is sent through."""
 
+OUR_OWN = "urllib3"
+"""What an outlet imports itself: that it is there says nothing of the program."""
+
 NAME = "playhead"
 """Of the instrumentor, as ``OTEL_PYTHON_DISABLED_INSTRUMENTATIONS`` names it."""
 
@@ -219,7 +222,9 @@ def _libraries() -> list[str]:
     return [
         name
         for name in PATCHES.patched()
-        if name in sys.modules and name.partition(".")[0] not in sys.stdlib_module_names
+        if name in sys.modules
+        and name != OUR_OWN
+        and name.partition(".")[0] not in sys.stdlib_module_names
     ]
 
 
