@@ -16,7 +16,7 @@ from typing import Any
 from playhead_instrumentation.boundaries.http_answer import Answer
 from playhead_instrumentation.boundaries.http_exchange import HttpExchange, begin, recording
 from playhead_instrumentation.drivers.verdict import Played, Refused
-from playhead_instrumentation.lanes import In, Shadow, current
+from playhead_instrumentation.lanes import In, Outside, Shadow, current
 from playhead_instrumentation.patches import Patches, required
 from playhead_instrumentation.session import Session
 
@@ -104,7 +104,7 @@ class SyncAttempt:
         if body is None:
             request.stream = self._kit.Sent(stream, exchange)
         try:
-            with Shadow():
+            with Outside():
                 return self._transport.handle_request(request)
         finally:
             request.stream = stream
@@ -194,7 +194,7 @@ class _Tee(_Teed):
             while not exchange.over:
                 try:
                     try:
-                        with Shadow():
+                        with Outside():
                             chunk = next(source)
                     except StopIteration:
                         exchange.finished(call.arrive().wait())
