@@ -132,6 +132,34 @@ class Shadow:
         _reset(self._token)
 
 
+_on_outside: tuple[Callable[[], None], Callable[[], None]] | None = None
+
+
+def on_outside(told: tuple[Callable[[], None], Callable[[], None]] | None) -> None:
+    """Have ``told`` called when a thread begins and ends to wait for the world outside."""
+    global _on_outside
+    _on_outside = told
+
+
+class Outside(Shadow):
+    """A `Shadow` in which this thread blocks until something comes from the world outside.
+
+    To be followed by a turn at the gate. Not in a coroutine, whose thread does other things meanwhile.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        if _on_outside is not None:
+            _on_outside[0]()
+
+    def __exit__(self, *problem: object) -> None:
+        if _on_outside is not None:
+            _on_outside[1]()
+        super().__exit__(*problem)
+
+
 class In:
     """Context manager: run in ``lane``. Not reentrant."""
 

@@ -26,12 +26,16 @@ RunIds = Callable[[], tuple[bytes, bytes]]
 
 
 class Process:
-    """Appends the facts of this process. Its ``attributes`` stand on the run root too."""
+    """Appends the facts of this process. Its ``attributes`` stand on the run root too.
+
+    ``level``: of the gate, which may turn causal while the program runs; the exit fact says so then.
+    """
 
     def __init__(
         self,
         settings: Settings,
         mode: str,
+        level: Callable[[], str],
         sink: Sink,
         redactor: Redactor,
         run: RunIds | None = None,
@@ -40,8 +44,10 @@ class Process:
         self.attributes: dict[str, Any] = {
             **describe(settings, redactor),
             a.PLAYHEAD_RUN_MODE: mode,
+            a.PLAYHEAD_RUN_LEVEL: level(),
             **(attributes or {}),
         }
+        self._level = level
         self._sink = sink
         self._run = run or (lambda: (b"", b""))
         self._heartbeat_ms = settings.heartbeat_ms
@@ -59,12 +65,17 @@ class Process:
         if self._over.is_set():
             return
         self._over.set()
-        attributes: dict[str, Any] = {}
+        attributes: dict[str, Any] = self.changed()
         if exit_code is not None:
             attributes[a.PLAYHEAD_PROCESS_EXIT_CODE] = exit_code
         if error is not None:
             attributes |= error_attributes(error)
         self._append(e.PLAYHEAD_PROCESS_EXIT, attributes)
+
+    def changed(self) -> dict[str, Any]:
+        """What is not any more as the start fact says it."""
+        level = self._level()
+        return {} if level == self.attributes[a.PLAYHEAD_RUN_LEVEL] else {a.PLAYHEAD_RUN_LEVEL: level}
 
     def _start(self) -> None:
         attributes: dict[str, Any] = {
@@ -112,7 +123,6 @@ def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
         a.PLAYHEAD_RUN_PACKAGES: packages(),
         a.PLAYHEAD_RUN_ENVIRONMENT: environment(os.environ, redactor),
         a.PLAYHEAD_RUN_HASH_SEED: os.environ.get("PYTHONHASHSEED") or "random",
-        a.PLAYHEAD_RUN_LEVEL: settings.level or "causal",
     }
 
 

@@ -142,9 +142,11 @@ def start(
     if sink is None:
         raise ValueError("a session needs a sink or an outlet")
     redactor = Redactor.of_process(settings)
-    driver = open_driver(sink, redactor, tape)
-    process = Process(settings, "record" if tape is None else "replay", sink, redactor, run, attributes)
+    # Inside of what the driver hooks: the end of a lane is an event in the life of its thread.
     lanes.install()
+    driver = open_driver(sink, redactor, tape, strict=settings.level == "strict")
+    mode = "record" if tape is None else "replay"
+    process = Process(settings, mode, lambda: driver.gate.level, sink, redactor, run, attributes)
     lanes.on_end(driver.lane_ended)
     process.begin()
     _current = Session(

@@ -7,8 +7,9 @@
         client = openai.OpenAI(base_url=server.openai_url, api_key="test")
 
 Replies are given in order (`script`), or by path or predicate (`on`); what nobody expected is answered
-with 599 and fails the ``with`` block. There is no delay anywhere: a reply that waits, waits at a `Gate`
-that the test opens. Every request is kept, in order of arrival, in `requests`.
+with 599 and fails the ``with`` block. Its threads have names of playhead's own: they are no part of the
+program that is recorded in the same process. There is no delay anywhere: a reply that waits, waits at a
+`Gate` that the test opens. Every request is kept, in order of arrival, in `requests`.
 """
 
 from __future__ import annotations
@@ -222,7 +223,7 @@ class ScriptedServer:
         self._connections = 0
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.port: int = self._listener.getsockname()[1]
-        self._thread = threading.Thread(target=self._accept, name="scripted", daemon=True)
+        self._thread = threading.Thread(target=self._accept, name="playhead-scripted", daemon=True)
         self._thread.start()
 
     @property
@@ -299,7 +300,10 @@ class ScriptedServer:
                 self._connections += 1
                 self._open.add(connection)
             threading.Thread(
-                target=self._serve, args=(connection, number), name=f"scripted-{number}", daemon=True
+                target=self._serve,
+                args=(connection, number),
+                name=f"playhead-scripted-{number}",
+                daemon=True,
             ).start()
 
     def _serve(self, connection: socket.socket, number: int) -> None:

@@ -100,7 +100,12 @@ class Recording:
             self.outlet.close(self.settings.exit_flush_ms / 1000)
 
     def _at_end(self) -> dict[str, Any]:
-        return {a.PLAYHEAD_RUN_PATCHED: PATCHES.patched(), a.PLAYHEAD_RUN_UNPATCHED: PATCHES.unpatched()}
+        changed = {} if self.session is None else self.session.process.changed()
+        return {
+            **changed,
+            a.PLAYHEAD_RUN_PATCHED: PATCHES.patched(),
+            a.PLAYHEAD_RUN_UNPATCHED: PATCHES.unpatched(),
+        }
 
     def _scrub(self, text: str) -> str:
         return text if self.session is None else self.session.redactor.text(text)

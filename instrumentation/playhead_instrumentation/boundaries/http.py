@@ -23,7 +23,7 @@ from playhead_instrumentation.boundaries.http_exchange import (
     recording,
 )
 from playhead_instrumentation.drivers.verdict import Played, Refused
-from playhead_instrumentation.lanes import In, Shadow, current
+from playhead_instrumentation.lanes import In, Outside, Shadow, current
 from playhead_instrumentation.patches import Patches, required
 from playhead_instrumentation.session import Session
 
@@ -130,7 +130,7 @@ class SyncAttempt:
         if body is None:
             request.stream = self._kit.Sent(stream, exchange)
         try:
-            with Shadow():
+            with Outside():
                 return self._transport.handle_request(request)
         finally:
             request.stream = stream
@@ -220,7 +220,7 @@ class _Tee(_Teed):
             while not exchange.over:
                 try:
                     try:
-                        with Shadow():
+                        with Outside():
                             chunk = next(source)
                     except StopIteration:
                         exchange.finished(call.arrive().wait())

@@ -28,6 +28,9 @@ class Turn(Protocol):
 class Gate(Protocol):
     """Orders what enters the program."""
 
+    level: str
+    """``causal``: nothing is held back; ``strict``: one thing enters at a time."""
+
     def arrive(self, due: Delivery | None) -> Turn:
         """Something has come. ``due``: when it came on the tape that is played; None: it is live."""
         ...
@@ -50,6 +53,8 @@ class OpenGate:
 
     In a thread without a loop every delivery is a batch of its own.
     """
+
+    level = "causal"
 
     def __init__(self) -> None:
         self._batches = itertools.count(1)
@@ -85,6 +90,10 @@ class OpenGate:
         delivery = Delivery(tick.batch, tick.order)
         tick.order += 1
         return delivery
+
+    def alone(self) -> Delivery:
+        """The delivery of what enters alone: a batch of its own."""
+        return Delivery(next(self._batches), 0)
 
     def __await__(self) -> Generator[Any, None, Delivery]:
         return self.wait()

@@ -19,7 +19,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.difference import Difference, body_difference
 from playhead_semconv.errors import ExchangeExhausted, ExchangeUnmatched, TapeError
-from playhead_semconv.facts import Ask, Delivery, Exchange, ExchangeId, Fidelity, digest_of
+from playhead_semconv.facts import Ask, Delivery, Exchange, ExchangeId, Fact, Fidelity, digest_of
 from playhead_semconv.seams import Tape
 from playhead_semconv.tapes import fold_exchanges
 
@@ -48,6 +48,7 @@ class Player:
             if fact.name == e.PLAYHEAD_LANE and fact.delivery is not None
         }
         """When threads and jobs ended, by lane."""
+        self.level = level_of(facts)
         self._recordings = [
             exchange for exchange in fold_exchanges(facts).values() if exchange.ask.direction == "out"
         ]
@@ -163,6 +164,15 @@ class _Shelf:
                     used.add(recording.id)
                     return recording
         return None
+
+
+def level_of(facts: Iterable[Fact]) -> str:
+    """The level at which a tape was recorded: the last that it says."""
+    level = "causal"
+    for fact in facts:
+        if fact.name in (e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT):
+            level = str(fact.attributes.get(a.PLAYHEAD_RUN_LEVEL, level))
+    return level
 
 
 def deliveries(exchanges: Iterable[Exchange]) -> Iterator[Delivery]:

@@ -1,53 +1,114 @@
 """Who runs and who waits: whether all consequences of a delivery have happened.
 
 Every thread of the program is a place, busy from its start to its end but for the times in which it
-waits: at the gate, in a condition, a join, a sleep, in its event loop, or for the next job of an
-executor. Who was woken and has not run yet is *coming*. All is quiet when nobody is busy or coming. What
-blocks in something else is told by the processor time of its thread, which does not grow.
+waits: at the gate, in a condition, a join, a sleep, in its event loop, for the next job of an executor,
+or, *away*, for the world outside. One place runs at a time; who is woken gets a *ticket* at that moment,
+and runs when it is the turn of that. All is quiet when nobody is busy and no ticket is out. What blocks
+in something else is told by the processor time of its thread, which does not grow; it loses its turn.
 """
 
 from __future__ import annotations
 
+import _thread
 import asyncio
+import contextlib
 import functools
+import itertools
+import os
 import threading
 import time
-from collections import Counter
+import weakref
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import thread as executor_threads
 from typing import Any
 
-from playhead_instrumentation.lanes import OWN_THREADS
+from playhead_instrumentation import lanes
 from playhead_instrumentation.patches import PATCHES, required
 
-PRESUMED_S = 0.1
+HOLD_S = 0.1
 """A busy thread that used no processor time for so long is taken to wait."""
 
 IDLE_CPU_NS = 1_000_000
 """So much processor time is none."""
 
 
-class Quiet:
-    """The books. Every method takes the gate's lock, which is reentrant."""
+class Ticket:
+    """A place in the order of those who may run."""
 
-    def __init__(self, lock: Any, changed: Callable[[], None]) -> None:
-        """``changed`` is called, without the lock, when somebody began to wait."""
+    __slots__ = ("opened",)
+
+    def __init__(self) -> None:
+        self.opened = threading.Lock()
+        self.opened.acquire()
+
+
+class Quiet:
+    """The books, and the turns: one place runs at a time, in the order in which they were woken.
+
+    Every method takes the gate's lock, which is reentrant; `goes_on`, `begins` and `claim` may wait, and
+    are called without it.
+    """
+
+    def __init__(
+        self,
+        lock: Any,
+        changed: Callable[[], None],
+        forked: Callable[[], None] = lambda: None,
+        *,
+        hold_s: float = HOLD_S,
+        computing_hold_s: float = float("inf"),
+    ) -> None:
+        """``changed``: called, without the lock, when somebody began to wait. ``forked``: in a child.
+
+        ``hold_s``: so long a place that runs without using processor time holds up the others, less
+        each time; ``computing_hold_s``: so long one does that computes.
+        """
         self._lock = lock
         self._changed = changed
+        self._forked = forked
+        self._hold_s = hold_s
+        self._computing_hold_s = computing_hold_s
+        self._closed = False
         self._busy: set[int] = {threading.get_ident()}
         self._idle: dict[int, float | None] = {}
         """Place → when it goes on by itself (`time.monotonic`); None: when somebody wakes it."""
-        self._coming = 0
-        self._joining: Counter[threading.Thread] = Counter()
-        self._ended: set[threading.Thread] = set()
+        self._turns: deque[Ticket] = deque()
+        self._granted: Ticket | None = None
+        """Of whom it is the turn, and who has not begun to run yet."""
+        self._granted_s = 0.0
+        self._reserved: dict[int, Ticket] = {}
+        """Tickets of places that were woken."""
+        self._joining: dict[threading.Thread, list[int]] = {}
+        self._ended: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
         self._loops: dict[int, Any] = {}
-        self._sample: tuple[float, dict[int, int]] | None = None
+        self._selecting: set[int] = set()
+        """Places whose event loop is idle."""
+        self._away: set[int] = set()
+        """Places that wait for the world outside, whatever else they do meanwhile."""
+        self._watched: dict[int, _Watched] = {}
+        """Busy places that hold up others."""
+        self._stuck: dict[int, int] = {}
+        """Places that were busy for too long → processor time they had used by then."""
 
     def quiet(self) -> bool:
         """Whether nothing happens until the gate lets somebody through, or time passes."""
         with self._lock:
-            return not self._busy and self._coming <= 0 and not self._ready()
+            if self._stuck:
+                self._unstick()
+            return not self._busy and self._nobody_next()
+
+    def alone(self) -> bool:
+        """Whether all is quiet but for this thread."""
+        with self._lock:
+            if self._stuck:
+                self._unstick()
+            others = len(self._busy) - (threading.get_ident() in self._busy)
+            return not others and self._nobody_next()
+
+    def _nobody_next(self) -> bool:
+        return self._granted is None and not self._turns and not self._ready()
 
     def for_good(self) -> bool:
         """Whether it stays quiet however much time passes."""
@@ -59,83 +120,182 @@ class Quiet:
         with self._lock:
             return max((until for until in self._idle.values() if until is not None), default=0.0)
 
-    def presumed(self) -> bool:
-        """Whether those who seem busy have used no processor time for a while, and nobody is coming."""
+    def overdue(self) -> bool:
+        """Whether all is quiet but for those who are busy for too long; they are waited for no more.
+
+        Who uses processor time again is busy again, for half as long as before.
+        """
         now = time.monotonic()
         with self._lock:
             if self._ready():
                 return False
-            used = {place: _cpu_ns(place) for place in self._busy}
-            last = self._sample
-            if (
-                last is None
-                or last[1].keys() != used.keys()
-                or any(used[place] - last[1][place] > IDLE_CPU_NS for place in used)
-            ):
-                self._sample = now, used
-                return False
-            if now - last[0] < PRESUMED_S:
-                return False
-            self._coming = 0
-            return True
+            for place in list(self._busy):
+                watched = self._watched.get(place)
+                if watched is None:
+                    watched = self._watched[place] = _Watched()
+                if watched.since_s is None:
+                    watched.since_s, watched.cpu_ns = now, _cpu_ns(place)
+                    continue
+                used_ns = _cpu_ns(place)
+                computes = used_ns - watched.cpu_ns > IDLE_CPU_NS
+                hold_s = (self._computing_hold_s if computes else self._hold_s) / 2**watched.times
+                if now - watched.since_s >= hold_s:
+                    watched.since_s = None
+                    watched.times = min(watched.times + 1, 8)
+                    self._busy.discard(place)
+                    self._stuck[place] = used_ns
+            if self._granted is not None and now - self._granted_s >= self._hold_s:
+                self._granted = None
+            self._grant()
+            return not self._busy and self._granted is None and not self._turns
 
-    def waits(self, until: float | None = None, place: int | None = None) -> None:
-        """A place waits; ``until``: it goes on by itself then."""
-        place = threading.get_ident() if place is None else place
+    def _grant(self) -> None:
+        """Whoever is next runs, if nobody does."""
+        if self._turns and not self._busy and self._granted is None:
+            self._granted, self._granted_s = self._turns.popleft(), time.monotonic()
+            self._granted.opened.release()
+
+    def _unstick(self) -> None:
+        for place, used_ns in list(self._stuck.items()):
+            if _cpu_ns(place) != used_ns:
+                del self._stuck[place]
+                self._busy.add(place)
+
+    def _moves(self, place: int) -> None:
+        """A place tells of itself."""
+        if self._stuck.pop(place, None) is not None:
+            self._busy.add(place)
+        watched = self._watched.get(place)
+        if watched is not None:
+            watched.since_s = None
+
+    def reserve(self) -> Ticket:
+        """A turn for somebody who is about to begin."""
+        ticket = Ticket()
+        self.put(ticket)
+        return ticket
+
+    def put(self, ticket: Ticket) -> None:
+        """Put ``ticket`` at the end of the line."""
         with self._lock:
+            self._turns.append(ticket)
+            self._grant()
+
+    def give_up(self, ticket: Ticket) -> None:
+        """Nobody comes with ``ticket``."""
+        with self._lock:
+            if self._granted is ticket:
+                self._granted = None
+            elif ticket in self._turns:
+                self._turns.remove(ticket)
+            self._grant()
+
+    def claim(self, ticket: Ticket) -> None:
+        """Wait for the turn of ``ticket``, then run."""
+        if not ticket.opened.acquire(blocking=False):
+            while not self._closed and not ticket.opened.acquire(timeout=self._hold_s / 10):
+                self.overdue()
+        place = threading.get_ident()
+        with self._lock:
+            if self._granted is ticket:
+                self._granted = None
+            self._idle.pop(place, None)
+            self._selecting.discard(place)
+            self._busy.add(place)
+
+    def wake(self, place: int) -> None:
+        """A place that waits is woken: it runs when those have run who were woken before."""
+        with self._lock:
+            if place in self._idle and place not in self._away and place not in self._reserved:
+                self._reserved[place] = self.reserve()
+
+    def waits(self, until: float | None = None) -> None:
+        """This thread waits; ``until``: it goes on by itself then."""
+        self._rests(threading.get_ident(), until)
+
+    def selecting(self, until: float | None, *, spins: bool = False) -> None:
+        """The event loop of this thread is idle until then, or ``spins``: it never is."""
+        self._rests(threading.get_ident(), until, selects=not spins)
+
+    def leaves(self) -> None:
+        """This thread waits for the world outside."""
+        self._rests(threading.get_ident(), None, leaves=True)
+
+    def _rests(
+        self, place: int, until: float | None, *, selects: bool = False, leaves: bool = False
+    ) -> None:
+        with self._lock:
+            if place in self._away:
+                return
+            self._moves(place)
             if place not in self._busy and place not in self._idle:
                 return
             self._busy.discard(place)
             self._idle[place] = until
+            if selects:
+                self._selecting.add(place)
+            if leaves:
+                self._away.add(place)
+            self._grant()
         self._changed()
 
-    def goes_on(self, place: int | None = None) -> None:
-        """A place runs again."""
-        place = threading.get_ident() if place is None else place
+    def returns(self) -> None:
+        """It has what it waited for, and is about to wait at the gate."""
         with self._lock:
-            if place in self._idle:
-                del self._idle[place]
-                self._busy.add(place)
+            self._away.discard(threading.get_ident())
 
-    def coming(self, count: int = 1) -> None:
-        """So many were woken."""
+    def goes_on(self) -> None:
+        """This thread runs again, when it is its turn."""
+        place = threading.get_ident()
         with self._lock:
-            self._coming += count
+            if place in self._away:
+                return
+            self._moves(place)
+            self._selecting.discard(place)
+            if place not in self._idle:
+                return
+            ticket = self._reserved.pop(place, None) or self.reserve()
+        self.claim(ticket)
 
-    def came(self) -> None:
-        """One of those who were woken runs."""
+    def begins(self, ticket: Ticket | None) -> None:
+        """This thread begins; without a ticket it waits for work."""
+        if ticket is not None:
+            self.claim(ticket)
+            return
         with self._lock:
-            self._coming = max(0, self._coming - 1)
-
-    def begins(self) -> None:
-        """This thread begins."""
-        with self._lock:
-            self._busy.add(threading.get_ident())
-            self._coming = max(0, self._coming - 1)
+            self._idle[threading.get_ident()] = None
 
     def ends(self, thread: threading.Thread) -> None:
         """This thread ends."""
+        place = threading.get_ident()
         with self._lock:
-            self._coming += self._joining.pop(thread, 0)
             self._ended.add(thread)
-            self._busy.discard(threading.get_ident())
-            self._idle.pop(threading.get_ident(), None)
+            self._busy.discard(place)
+            self._selecting.discard(place)
+            self._away.discard(place)
+            for kept in (self._idle, self._stuck, self._watched, self._loops):
+                kept.pop(place, None)
+            for joining in self._joining.pop(thread, []):
+                self.wake(joining)
+            self._grant()
         self._changed()
 
     def joins(self, thread: threading.Thread, until: float | None) -> None:
         """This thread waits for the end of another."""
+        place = threading.get_ident()
         with self._lock:
-            if thread not in self._ended:
-                self._joining[thread] += 1
-        self.waits(until)
+            over = thread in self._ended
+            if not over:
+                self._joining.setdefault(thread, []).append(place)
+        if not over:
+            self.waits(until)
 
     def joined(self, thread: threading.Thread) -> None:
         """It waits no longer."""
         with self._lock:
-            if thread in self._ended:
-                self._coming = max(0, self._coming - 1)
-            else:
-                self._joining[thread] -= 1
+            joining = self._joining.get(thread, [])
+            if threading.get_ident() in joining:
+                joining.remove(threading.get_ident())
         self.goes_on()
 
     def runs_loop(self, loop: Any) -> None:
@@ -143,10 +303,63 @@ class Quiet:
         with self._lock:
             self._loops[threading.get_ident()] = loop
 
+    def stops_loop(self) -> None:
+        """It does not run any more."""
+        with self._lock:
+            self._loops.pop(threading.get_ident(), None)
+
+    def wakes_loop(self, loop: Any) -> None:
+        """Another thread has given an event loop something to do."""
+        with self._lock:
+            for place in self._selecting:
+                if self._loops.get(place) is loop:
+                    self.wake(place)
+
+    def selects(self, place: int) -> bool:
+        """Whether the event loop of a place is idle."""
+        with self._lock:
+            return place in self._selecting
+
+    def close(self) -> None:
+        """Everybody runs."""
+        with self._lock:
+            self._closed = True
+            self._turns.clear()
+            self._granted = None
+
+    def after_fork(self) -> None:
+        """Only this thread is left."""
+        self._lock._at_fork_reinit()
+        with self._lock:
+            for kept in (self._idle, self._stuck, self._watched, self._loops, self._reserved):
+                kept.clear()
+            self._turns.clear()
+            self._joining.clear()
+            self._ended.clear()
+            self._selecting.clear()
+            self._away.clear()
+            self._busy = {threading.get_ident()}
+            self._granted = None
+            self._forked()
+
     def _ready(self) -> bool:
         return any(
-            getattr(loop, "_ready", None) for place, loop in self._loops.items() if place in self._idle
+            self._loops[place]._ready
+            for place in self._selecting
+            if place in self._loops and place not in self._reserved
         )
+
+
+class _Watched:
+    """A busy place that holds up others."""
+
+    __slots__ = ("cpu_ns", "since_s", "times")
+
+    def __init__(self) -> None:
+        self.since_s: float | None = None
+        self.cpu_ns = 0
+        self.times = 0
+        """How often it was busy for too long."""
 
 
 def _cpu_ns(place: int) -> int:
@@ -160,10 +373,13 @@ def _cpu_ns(place: int) -> int:
 _books: Quiet | None = None
 
 
-def keep(books: Quiet | None) -> None:
-    """From now on these books are kept; None: none."""
+def keep(books: Quiet | None, *, live: bool = False) -> None:
+    """From now on these books are kept; None: none. ``live``: the world outside answers, not a tape."""
     global _books
+    if _books is not None:
+        _books.close()
     _books = books
+    lanes.on_outside((books.leaves, books.returns) if books is not None and live else None)
     if books is not None:
         _hook()
 
@@ -175,12 +391,24 @@ def _hook() -> None:
         ("threading.Thread", _hook_threads),
         ("concurrent.futures.thread", _hook_jobs),
         ("time.sleep", _hook_sleep),
+        ("asyncio.call_soon_threadsafe", _hook_wakes),
     ):
         PATCHES.attempt(name, hook)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_after_fork)
+
+
+def _after_fork() -> None:
+    if _books is not None:
+        _books.after_fork()
 
 
 def _until(timeout: float | None) -> float | None:
     return None if timeout is None else time.monotonic() + max(0.0, timeout)
+
+
+_places: dict[Any, int] = {}
+"""Whose thread waits for which lock of a condition."""
 
 
 def _hook_conditions() -> None:
@@ -188,28 +416,55 @@ def _hook_conditions() -> None:
     wait, notify = required(owner, "wait"), required(owner, "notify")
 
     @functools.wraps(wait)
-    def wait_at_the_gate(self: Any, timeout: float | None = None) -> bool:
+    def wait_for_the_turn(self: Any, timeout: float | None = None) -> bool:
         books = _books
-        if books is None:
+        if books is None or not self._is_owned() or (timeout is not None and timeout <= 0):
             return wait(self, timeout)
-        books.waits(_until(timeout))
+        # As the original does, but that the turn comes before the lock is taken again.
+        waiter = _thread.allocate_lock()
+        waiter.acquire()
+        self._waiters.append(waiter)
+        _places[waiter] = threading.get_ident()
         woken = False
+        books.waits(_until(timeout))
+        saved = self._release_save()
         try:
-            woken = wait(self, timeout)
+            if timeout is None:
+                woken = waiter.acquire()
+            else:
+                woken = waiter.acquire(True, timeout) if timeout > 0 else waiter.acquire(False)
+            return woken
         finally:
-            books.goes_on()
-            if woken:
-                books.came()
-        return woken
+            del _places[waiter]
+            try:
+                books.goes_on()
+            finally:
+                self._acquire_restore(saved)
+                if not woken:
+                    with contextlib.suppress(ValueError):
+                        self._waiters.remove(waiter)
 
     @functools.wraps(notify)
-    def notify_and_count(self: Any, n: int = 1) -> None:
+    def wake_and_notify(self: Any, n: int = 1) -> None:
         books = _books
         if books is not None and self._is_owned():
-            books.coming(min(n, len(self._waiters)))
+            waiters: list[Any] = list(itertools.islice(self._waiters, n))
+            for waiter in waiters:
+                place = _places.get(waiter)
+                if place is not None:
+                    books.wake(place)
         notify(self, n)
 
-    owner.wait, owner.notify = wait_at_the_gate, notify_and_count
+    owner.wait, owner.notify = wait_for_the_turn, wake_and_notify
+
+
+def _is_place(thread: threading.Thread) -> bool:
+    """Not playhead's own threads, and not those that export telemetry."""
+    if thread.name.startswith(lanes.OWN_THREADS):
+        return False
+    target = getattr(thread, "_target", None)
+    module = getattr(target, "__module__", None) or type(thread).__module__
+    return not module.startswith("opentelemetry.")
 
 
 def _hook_threads() -> None:
@@ -218,24 +473,27 @@ def _hook_threads() -> None:
     join = required(owner, "join")
 
     @functools.wraps(start)
-    def start_and_count(self: threading.Thread) -> None:
+    def start_with_a_turn(self: threading.Thread) -> None:
         books = _books
-        if books is None or self.name.startswith(OWN_THREADS):
+        if books is None or not _is_place(self):
             return start(self)
-        books.coming()
-        self.__dict__["_playhead_place"] = True
+        # What an executor's worker does has turns of its own.
+        works = getattr(getattr(self, "_target", None), "__module__", "") == executor_threads.__name__
+        ticket = None if works else books.reserve()
+        self.__dict__["_playhead_turn"] = books, ticket
         try:
             start(self)
-        except RuntimeError:
-            books.came()
+        except BaseException:
+            if ticket is not None and "_playhead_turn" in self.__dict__:
+                books.give_up(ticket)
             raise
 
     @functools.wraps(run)
-    def run_as_a_place(self: threading.Thread) -> None:
-        books = _books
-        if books is None or not self.__dict__.pop("_playhead_place", False):
+    def run_in_turn(self: threading.Thread) -> None:
+        books, ticket = self.__dict__.pop("_playhead_turn", (None, None))
+        if books is None:
             return run(self)
-        books.begins()
+        books.begins(ticket)
         try:
             run(self)
         finally:
@@ -244,7 +502,7 @@ def _hook_threads() -> None:
     @functools.wraps(join)
     def join_and_wait(self: threading.Thread, timeout: float | None = None) -> None:
         books = _books
-        if books is None or not self.is_alive():
+        if books is None or not self.is_alive() or (timeout is not None and timeout <= 0):
             return join(self, timeout)
         books.joins(self, _until(timeout))
         try:
@@ -252,39 +510,106 @@ def _hook_threads() -> None:
         finally:
             books.joined(self)
 
-    owner.start, owner._bootstrap_inner, owner.join = start_and_count, run_as_a_place, join_and_wait
+    owner.start, owner._bootstrap_inner, owner.join = start_with_a_turn, run_in_turn, join_and_wait
+
+
+class _Pool:
+    """How many jobs of an executor run, and the turns of those that wait for a worker."""
+
+    __slots__ = ("running", "waiting")
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.waiting: deque[Ticket] = deque()
+
+
+class _Job:
+    """A job of an executor. Jobs begin in the order in which they were submitted."""
+
+    __slots__ = ("_books", "_pool", "ticket")
+
+    def __init__(self, books: Quiet, executor: Any) -> None:
+        self._books = books
+        self.ticket = Ticket()
+        with _pools_lock:
+            pool = _pools.get(executor)
+            if pool is None:
+                pool = _pools[executor] = _Pool()
+            self._pool = pool
+            waits = pool.running >= executor._max_workers
+            if waits:
+                pool.waiting.append(self.ticket)
+            else:
+                pool.running += 1
+        if not waits:
+            books.put(self.ticket)
+
+    def begins(self) -> None:
+        """A worker has taken it."""
+        self._books.claim(self.ticket)
+
+    def ends(self) -> None:
+        """It is done, or will not be."""
+        with _pools_lock:
+            pool = self._pool
+            if self.ticket in pool.waiting:
+                pool.waiting.remove(self.ticket)
+                return
+            follows = pool.waiting.popleft() if pool.waiting else None
+            if follows is None:
+                pool.running -= 1
+        if follows is not None:
+            self._books.put(follows)
+
+
+_pools: weakref.WeakKeyDictionary[Any, _Pool] = weakref.WeakKeyDictionary()
+_pools_lock = threading.Lock()
+_submitting = threading.local()
 
 
 def _hook_jobs() -> None:
     executor: Any = ThreadPoolExecutor
     item: Any = required(executor_threads, "_WorkItem")
-    submit, run = required(executor, "submit"), required(item, "run")
+    submit, make, run = required(executor, "submit"), required(item, "__init__"), required(item, "run")
 
     @functools.wraps(submit)
-    def submit_and_count(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def submit_with_a_turn(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         books = _books
         if books is None:
             return submit(self, fn, *args, **kwargs)
-        books.coming()
+        _submitting.made = None
+        _submitting.executor = books, self
         try:
             return submit(self, fn, *args, **kwargs)
         except BaseException:
-            books.came()
+            job: _Job | None = _submitting.made
+            if job is not None:
+                job.ends()
+                books.give_up(job.ticket)
             raise
+        finally:
+            _submitting.executor = _submitting.made = None
+
+    @functools.wraps(make)
+    def make_with_a_turn(self: Any, *args: Any, **kwargs: Any) -> None:
+        make(self, *args, **kwargs)
+        executor = getattr(_submitting, "executor", None)
+        if executor is not None:
+            self._playhead_job = _submitting.made = _Job(*executor)
 
     @functools.wraps(run)
-    def run_and_wait(self: Any, *args: Any) -> None:
-        books = _books
-        if books is None:
+    def run_in_turn(self: Any, *args: Any) -> None:
+        books, job = _books, self.__dict__.pop("_playhead_job", None)
+        if books is None or job is None:
             return run(self, *args)
-        books.goes_on()
-        books.came()
+        job.begins()
         try:
             run(self, *args)
         finally:
+            job.ends()
             books.waits()
 
-    executor.submit, item.run = submit_and_count, run_and_wait
+    executor.submit, item.__init__, item.run = submit_with_a_turn, make_with_a_turn, run_in_turn
 
 
 def _hook_sleep() -> None:
@@ -304,6 +629,21 @@ def _hook_sleep() -> None:
     time.sleep = sleep_and_wait
 
 
+def _hook_wakes() -> None:
+    owner: Any = asyncio.BaseEventLoop
+    original = required(owner, "call_soon_threadsafe")
+
+    @functools.wraps(original)
+    def call_and_wake(self: Any, *args: Any, **kwargs: Any) -> Any:
+        handle = original(self, *args, **kwargs)
+        books = _books
+        if books is not None:
+            books.wakes_loop(self)
+        return handle
+
+    owner.call_soon_threadsafe = call_and_wake
+
+
 def hook_loop(watch: Callable[[asyncio.AbstractEventLoop], None]) -> None:
     """Have ``watch`` told of every event loop that is run, from now on."""
     owner: Any = asyncio.BaseEventLoop
@@ -313,6 +653,10 @@ def hook_loop(watch: Callable[[asyncio.AbstractEventLoop], None]) -> None:
     @functools.wraps(run_forever)
     def watched(self: Any) -> None:
         watch(self)
-        run_forever(self)
+        try:
+            run_forever(self)
+        finally:
+            if _books is not None:
+                _books.stops_loop()
 
     owner.run_forever = watched

@@ -32,6 +32,10 @@ class Schedule(Generic[W]):
     def __len__(self) -> int:
         return len(self._waiting) + len(self._late)
 
+    def waiting(self) -> list[W]:
+        """Who waits."""
+        return [*self._waiting.values(), *self._late.values()]
+
     def arrive(self, waiter: W, due: Delivery) -> bool:
         """Somebody wants to enter; True if at once, without a call of `went_on`."""
         place = self._places.get(due, -1)

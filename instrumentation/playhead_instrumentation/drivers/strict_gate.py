@@ -1,0 +1,101 @@
+"""The gate of a strict recording: one delivery at a time, the next when all its consequences happened.
+
+So the order of deliveries is all that a replay needs to know. Nobody is held for long: a thread that
+blocks in something nobody knows of, or computes, or an event loop that never idles, is waited for only
+so long.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable
+
+from playhead_instrumentation.drivers import quiet
+from playhead_instrumentation.drivers.gate import OpenGate, Turn
+from playhead_instrumentation.drivers.held_gate import HeldGate, Waiting
+from playhead_semconv.facts import Delivery
+
+POLL_S = 0.005
+"""How often somebody who waits looks whether those who run are stuck."""
+
+HOLD_S = 0.05
+"""So long a thread that runs without using processor time is waited for."""
+
+COMPUTING_HOLD_S = 0.25
+"""So long one is that computes."""
+
+
+class StrictGate(HeldGate):
+    """Holds back what comes until all is quiet, and numbers it. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self.level = "strict"
+        self._arrived: deque[Waiting] = deque()
+        self._out: Waiting | None = None
+        """Who was let through and has not gone on yet."""
+        self._out_since_s = 0.0
+        self._open = OpenGate()
+        super().__init__(live=True, poll_s=POLL_S, hold_s=HOLD_S, computing_hold_s=COMPUTING_HOLD_S)
+
+    def arrive(self, due: Delivery | None) -> Turn:
+        """Something has come; it enters when all is quiet."""
+        return self._open if self._closed else Waiting(self, None)
+
+    def never(self) -> Turn:
+        """A live thing comes when it comes."""
+        return self.arrive(None)
+
+    def skip(self, dues: Iterable[Delivery]) -> None:
+        """Nothing is waited for."""
+
+    def close(self) -> None:
+        """Let everybody through, as they come from now on."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            quiet.keep(None)
+            while self._arrived:
+                waiter = self._arrived.popleft()
+                waiter.due = self._open.wait()
+                waiter.let_through()
+
+    def unwatched(self, waiter: Waiting) -> None:
+        """An event loop that does not say when it is idle: this recording is causal from now on."""
+        with self._lock:
+            self.level = "causal"
+            self.close()
+
+    def _anybody(self) -> bool:
+        return bool(self._arrived)
+
+    def _next(self) -> Waiting | None:
+        if self._out is not None and time.monotonic() - self._out_since_s < HOLD_S:
+            return None
+        self._out, self._out_since_s = self._arrived.popleft(), time.monotonic()
+        self._out.due = self._open.alone()
+        return self._out
+
+    def _joins(self, waiter: Waiting) -> bool:
+        if self._closed:
+            waiter.due = self._open.wait()
+            return True
+        if waiter.blocks and not self._arrived and self._out is None and self._quiet.alone():
+            waiter.due = self._open.alone()
+            return True
+        self._arrived.append(waiter)
+        return False
+
+    def _passed(self, waiter: Waiting) -> Waiting | None:
+        if self._out is waiter:
+            self._out = None
+        return None
+
+    def _left(self, waiter: Waiting) -> None:
+        if waiter in self._arrived:
+            self._arrived.remove(waiter)
+
+    def _forked(self) -> None:
+        self._arrived.clear()
+        self._out = None
