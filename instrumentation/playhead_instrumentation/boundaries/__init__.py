@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from playhead_instrumentation.boundaries import http, network, output
+from playhead_instrumentation.boundaries import clock, entropy, http, network, output
 from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session
 
 
 def watch(patches: Patches, session: Session) -> None:
     """Patch every boundary, each when its module is imported."""
+    clock.watch(patches)
+    entropy.watch(patches, session)
     http.watch(patches)
     output.watch(patches, session)
     network.watch(session)

@@ -17,4 +17,4 @@ def open_driver(sink: Sink, redactor: Redactor, tape: Tape | None = None) -> Dri
         return Driver(sink, redactor, World(), OpenGate())
     player = Player(tape)
     gate = TapeGate([*deliveries(player.exchanges()), *player.lane_ends.values()])
-    return Driver(sink, redactor, player, gate, player.lane_ends)
+    return Driver(sink, redactor, player, gate, player.lane_ends, tape)
