@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.matching import Match, Matching, match
 from playhead_replay.outputs import Effect, Outputs, Stream
+from playhead_replay.reads import counts_of_reads, live_reads
 from playhead_replay.report import Divergence, DivergenceKind, OutputCheck, Report
 from playhead_replay.run import Run
 from playhead_semconv import attributes as a
@@ -52,7 +53,7 @@ class _Comparison:
             *self._stream("stderr", self._outputs.stderr, self._outputs_now.stderr),
         ]
         exits = list(self._exit())
-        found = [*requests, *responses, *effects, *streams, *exits]
+        found = [*requests, *responses, *self._reads(), *effects, *streams, *exits]
         found.sort(key=lambda one: one.seq)
         return Report(
             run=self._run.name,
@@ -77,6 +78,7 @@ class _Comparison:
                 ),
             ],
             divergences=found,
+            reads=counts_of_reads(self._tape, self._now),
             unused=[self._named(one) for one in self._matching.unused],
             redacted=sum(
                 int(fact.attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0)) for fact in self._tape.facts()
@@ -225,6 +227,18 @@ class _Comparison:
                 after=True,
                 difference=Difference("exit", tape, now),
                 seq=AT_THE_END + 1,
+            )
+
+    def _reads(self) -> Iterator[Divergence]:
+        """What the program read of clocks and entropy that the tape does not hold."""
+        for found in live_reads(self._tape, self._now):
+            yield Divergence(
+                "live",
+                f"live {found.kind} in {found.lane}",
+                self._step_before(found.seq),
+                after=True,
+                detail=f"the tape holds {found.recorded}, the program read {found.count} more",
+                seq=found.seq,
             )
 
     def _effects(self) -> Iterator[Divergence]:

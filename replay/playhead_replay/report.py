@@ -116,6 +116,8 @@ class Report:
     network: str = ""
     """How the network was refused: ``kernel`` or ``process``; empty when nothing was launched."""
     notes: list[str] = field(default_factory=list[str])
+    reads: dict[str, dict[Fidelity, int]] = field(default_factory=dict[str, dict[Fidelity, int]])
+    """Counts of ambient reads, by boundary: ``clock``, ``entropy``."""
 
     def count(self, fidelity: Fidelity) -> int:
         """How many exchanges have this fidelity, over all boundaries."""
@@ -150,6 +152,8 @@ class Report:
             for kind, counts in sorted(self.boundaries.items()):
                 parts = [f"{one} {counts[one]}" for one in Fidelity if counts.get(one)]
                 yield f"  {kind}: {', '.join(parts)}"
+        if self.reads:
+            yield "reads: " + "; ".join(_read_counts(*item) for item in sorted(self.reads.items()))
         yield "outputs: " + ", ".join(str(check) for check in self.outputs)
         yield from (f"note: {note}" for note in self._notes())
         first = self.first_divergence
@@ -176,6 +180,10 @@ class Report:
             "boundaries": {
                 kind: {str(one): counts.get(one, 0) for one in Fidelity}
                 for kind, counts in sorted(self.boundaries.items())
+            },
+            "reads": {
+                boundary: {str(one): counts.get(one, 0) for one in Fidelity}
+                for boundary, counts in sorted(self.reads.items())
             },
             "outputs": {
                 check.name: {"identical": check.same, "tape": check.tape, "now": check.now}
@@ -218,3 +226,7 @@ class Report:
 
 def _at(found: Divergence) -> str:
     return f"at {found.place}" if found.place.startswith("step") else found.place
+
+
+def _read_counts(boundary: str, counts: dict[Fidelity, int]) -> str:
+    return f"{boundary} " + ", ".join(f"{one} {counts[one]}" for one in Fidelity if counts.get(one))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from playhead_instrumentation.boundaries import (
+    clock,
+    entropy,
     http,
     http_aiohttp,
     http_stdlib,
@@ -16,6 +18,8 @@ from playhead_instrumentation.session import Session
 
 def watch(patches: Patches, session: Session) -> None:
     """Patch every boundary, each when its module is imported."""
+    clock.watch(patches)
+    entropy.watch(patches, session)
     http.watch(patches)
     http_stdlib.watch(patches)
     http_urllib3.watch(patches)

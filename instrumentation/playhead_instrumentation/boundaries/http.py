@@ -329,13 +329,14 @@ class _AsyncSent:
 
 
 class _Replayed:
-    """The chunks of a recorded answer."""
+    """The chunks of a recorded answer. Who iterates anew goes on where the last one stopped."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
+        self._numbers = itertools.count()
 
     def __iter__(self) -> Iterator[bytes]:
-        for index in itertools.count():
+        for index in self._numbers:
             chunk = self._answer.chunk(index)
             if chunk is None:
                 return
@@ -346,8 +347,8 @@ class _AsyncReplayed:
     """The same for an async client."""
 
     def __init__(self, answer: Answer) -> None:
-        self._answer = answer
+        self._chunks = _Replayed(answer)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for chunk in _Replayed(self._answer):
+        for chunk in self._chunks:
             yield chunk

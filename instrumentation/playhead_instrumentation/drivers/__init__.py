@@ -24,4 +24,4 @@ def open_driver(
     player = Player(tape)
     order = [*deliveries(player.exchanges()), *player.lane_ends.values()]
     gate = TapeGate(order, level=player.level)
-    return Driver(sink, redactor, player, gate, player.lane_ends)
+    return Driver(sink, redactor, player, gate, player.lane_ends, tape)

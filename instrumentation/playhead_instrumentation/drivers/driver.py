@@ -17,6 +17,7 @@ import blake3
 from playhead_instrumentation import lanes
 from playhead_instrumentation.drivers.bodies import Bodies
 from playhead_instrumentation.drivers.gate import Gate, Turn
+from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.drivers.verdict import Played, Refused, Source, Verdict
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
@@ -32,7 +33,7 @@ from playhead_semconv.facts import (
     Fact,
     Fidelity,
 )
-from playhead_semconv.seams import Sink
+from playhead_semconv.seams import Sink, Tape
 
 log = logging.getLogger(__name__)
 
@@ -188,8 +189,9 @@ class Driver:
         source: Source,
         gate: Gate,
         lane_ends: Mapping[int, Delivery] | None = None,
+        tape: Tape | None = None,
     ) -> None:
-        """``lane_ends``: when the threads and jobs ended on the tape that is played."""
+        """``lane_ends``: when the threads and jobs ended on the ``tape`` that is played."""
         self._lane_ends = lane_ends or {}
         self.sink = sink
         self.redactor = redactor
@@ -201,6 +203,7 @@ class Driver:
         self._source = source
         self._bodies = Bodies(redactor.body)
         self._bodies_of = sink.instance
+        self.reads = Reads(sink, self.declare, tape)
 
     def open(
         self,

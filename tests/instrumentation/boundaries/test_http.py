@@ -95,6 +95,7 @@ def test_what_stands_on_the_tape(library):
     assert names == [
         e.PLAYHEAD_PROCESS_START,
         e.PLAYHEAD_LANE,
+        e.PLAYHEAD_READ,
         e.PLAYHEAD_EXCHANGE_REQUEST,
         e.PLAYHEAD_EXCHANGE_RESPONSE,
         e.PLAYHEAD_EXCHANGE_DATA,

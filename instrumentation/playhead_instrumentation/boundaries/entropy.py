@@ -1,0 +1,148 @@
+"""Entropy: what the program draws of ``os.urandom`` and what rests on it.
+
+Recorded is what cannot be computed: bytes of the system, seeds, the state of the module-wide generator
+at the start, names of temporary files, ids of ``uuid1``. What a generator makes of its seed is not.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import sys
+import tempfile
+import uuid
+from types import ModuleType
+from typing import Any, Final
+
+from playhead_instrumentation.boundaries.ambient import AmbientOf, reads_of_agent
+from playhead_instrumentation.drivers.reads import Reads
+from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.session import Session
+
+SEED_BYTES = 32
+
+STATE = "entropy/random.state"
+"""The state of the generator behind the functions of ``random``, once per process."""
+
+UUIDS = ("uuid1", "uuid4", "uuid6", "uuid7")
+"""Of ``uuid_utils``, which does not ask Python for time and entropy."""
+
+_urandom: Final = os.urandom
+
+
+def watch(patches: Patches, session: Session) -> None:
+    """Patch the sources, and put the module-wide generator where it was."""
+    patches.attempt("os.urandom", _cover_urandom)
+    patches.attempt("random", _cover_random)
+    patches.attempt("tempfile", _cover_tempfile)
+    patches.attempt("uuid", functools.partial(_cover_uuids, uuid, ("uuid1",)))
+    patches.when_imported("uuid_utils", "uuid_utils", lambda module: _cover_uuids(module, UUIDS))
+    patches.when_imported(
+        "uuid_utils.compat", "uuid_utils.compat", lambda module: _cover_uuids(module, UUIDS)
+    )
+    patches.when_imported("opentelemetry.sdk.trace.id_generator", "span ids", _separate)
+    patches.attempt("random state", functools.partial(_restore, session.driver.reads))
+
+
+def _cover_urandom() -> None:
+    if isinstance(os.urandom, AmbientOf):
+        return
+
+    def drawn(reads: Reads, live: Any, size: Any) -> Any:
+        return reads.read("entropy/os.urandom", functools.partial(live, size))
+
+    covered = AmbientOf(_urandom, drawn)
+    covered.__module__ = "os"
+    os.urandom = covered
+    module: Any = random
+    if getattr(module, "_urandom", None) is _urandom:
+        module._urandom = covered
+
+
+def _cover_random() -> None:
+    owner: Any = random.Random
+    original = owner.seed
+    if hasattr(original, "__wrapped__"):
+        return
+
+    @functools.wraps(original)
+    def seed(self: Any, a: Any = None, version: int = 2) -> None:
+        reads = reads_of_agent(1) if a is None else None
+        if reads is not None:
+            a = reads.read("entropy/random.seed", lambda: _urandom(SEED_BYTES))
+            version = 2
+        original(self, a, version)
+
+    owner.seed = seed
+    module: Any = random
+    shared = required(module, "_inst")
+    module.seed = shared.seed
+
+
+def _restore(reads: Reads) -> None:
+    shared: Any = required(random, "_inst")
+
+    def state() -> list[Any]:
+        version, words, gauss = shared.getstate()
+        return [version, b"".join(word.to_bytes(4, "little") for word in words[:-1]), words[-1], gauss]
+
+    version, packed, place, gauss = reads.read(STATE, state)
+    words = (int.from_bytes(packed[at : at + 4], "little") for at in range(0, len(packed), 4))
+    shared.setstate((version, (*words, place), gauss))
+
+
+def _cover_tempfile() -> None:
+    owner: Any = required(tempfile, "_RandomNameSequence")
+    original = required(owner, "__next__")
+    if hasattr(original, "__wrapped__"):
+        return
+
+    @functools.wraps(original)
+    def following(self: Any) -> str:
+        # Names that are only tried out, to find a folder one can write to, are drawn once per process.
+        probing = sys._getframe(1).f_code.co_name == "_get_default_tempdir"  # pyright: ignore[reportPrivateUsage]
+        reads = None if probing else reads_of_agent(1)
+        if reads is None:
+            return original(self)
+        return reads.read("entropy/tempfile.name", functools.partial(original, self))
+
+    owner.__next__ = following
+
+
+def _cover_uuids(module: ModuleType, names: tuple[str, ...]) -> None:
+    for name in names:
+        original: Any = getattr(module, name, None)
+        if original is not None and not hasattr(original, "__wrapped__"):
+            setattr(module, name, _identified(original, f"entropy/{module.__name__}.{name}"))
+
+
+def _identified(original: Any, kind: str) -> Any:
+    @functools.wraps(original)
+    def identify(*args: Any, **kwargs: Any) -> Any:
+        reads = None if args or kwargs else reads_of_agent(1)
+        if reads is None:
+            return original(*args, **kwargs)
+        made: list[Any] = []
+
+        def live() -> list[Any]:
+            made.append(original())
+            return [made[0].bytes, getattr(getattr(made[0], "is_safe", None), "value", None)]
+
+        data, safe = reads.read(kind, live)
+        return made[0] if made else _uuid(original, data, safe)
+
+    return identify
+
+
+def _uuid(original: Any, data: bytes, safe: int | None) -> Any:
+    if original.__module__ == "uuid_utils" or type(original).__name__ == "builtin_function_or_method":
+        found: Any = sys.modules["uuid_utils"]
+        return found.UUID(bytes=data)
+    return uuid.UUID(bytes=data, is_safe=uuid.SafeUUID(safe))
+
+
+def _separate(generator: ModuleType) -> None:
+    """Ids of spans are not drawn from the generator that the program may have seeded."""
+    required(generator, "random")
+    generator.__dict__["random"] = random.SystemRandom()

@@ -1,0 +1,106 @@
+"""Who reads a clock or entropy: the program and its libraries, or the machinery below them.
+
+Only reads of the first kind are recorded. Which it is, is decided by the module whose code reads, and
+remembered by the name of its file. Modules of the standard library that read on behalf of their caller
+(``uuid``, ``secrets``, …) are looked through.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from types import FrameType
+from typing import Final
+
+AGENT: Final = 1
+MACHINERY: Final = 2
+THROUGH: Final = 3
+BY_MODULE: Final = 4
+"""Code that was made at run time: its file name says nothing, its module does."""
+
+LOOKED_THROUGH: Final = frozenset(
+    (
+        "_strptime collections contextlib copy dataclasses email email.message email.utils enum "
+        "freezegun functools gzip importlib random sched secrets tarfile tempfile time_machine "
+        "timeit uuid zipfile "
+    ).split()
+)
+"""Modules that read for whoever calls them; with everything below them."""
+
+BELOW: Final = frozenset(
+    (
+        "_pytest aiohttp aiohttp_retry anthropic anyio asyncpg botocore certifi coverage debugpy "
+        "fsspec google.auth google.genai grpc grpc_status h11 h2 hpack httpcore httpcore2 httpx "
+        "httpx2 httpx_sse hyperframe iniconfig mistralai openai opentelemetry pip pkg_resources "
+        "playhead playhead_checkpoint playhead_exporter playhead_instrumentation "
+        "playhead_receiver playhead_replay playhead_semconv pluggy pydevd pytest requests "
+        "s3transfer sentry_sdk setuptools sniffio trio urllib3 uvloop watchfiles websocket "
+        "websockets wrapt wsproto xdist "
+    ).split()
+)
+"""Packages that read for their own ends: the HTTP stack, SDKs, event loops, telemetry, test runners."""
+
+_STANDARD: Final = tuple(
+    os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib")
+)
+_INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+PLACES: Final[dict[str, int]] = {}
+"""What is known, by file name."""
+
+_modules: Final[dict[str, int]] = {}
+
+
+def by_agent(frame: FrameType | None) -> bool:
+    """Whether the code of ``frame`` reads for the program."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        place = PLACES.get(name) or _learn(name, frame)
+        if place == BY_MODULE:
+            place = _of_module(str(frame.f_globals.get("__name__", "")))
+        if place != THROUGH:
+            return place == AGENT
+        frame = frame.f_back
+    return False
+
+
+def _learn(name: str, frame: FrameType) -> int:
+    if name.startswith("<frozen "):
+        place = THROUGH if name.startswith("<frozen importlib") else MACHINERY
+    elif name.startswith("<"):
+        place = BY_MODULE
+    elif _standard(name):
+        place = _named(str(frame.f_globals.get("__name__", "")), LOOKED_THROUGH, THROUGH, MACHINERY)
+    else:
+        place = _of_module(str(frame.f_globals.get("__name__", "")))
+    PLACES[name] = place
+    return place
+
+
+def _of_module(module: str) -> int:
+    """Of a module outside the standard library, or of code made at run time in any module."""
+    place = _modules.get(module)
+    if place is None:
+        top, _, rest = module.partition(".")
+        if top == "google":  # a namespace of many
+            top = f"google.{rest.partition('.')[0]}"
+        loaded = getattr(sys.modules.get(module), "__file__", None)
+        if top in BELOW:
+            place = MACHINERY
+        elif isinstance(loaded, str) and _standard(loaded):
+            place = _named(module, LOOKED_THROUGH, THROUGH, MACHINERY)
+        else:
+            place = _named(module, LOOKED_THROUGH - sys.stdlib_module_names, THROUGH, AGENT)
+        _modules[module] = place
+    return place
+
+
+def _named(module: str, names: frozenset[str], found: int, otherwise: int) -> int:
+    return found if module in names or module.partition(".")[0] in names else otherwise
+
+
+def _standard(path: str) -> bool:
+    if any(part in path for part in _INSTALLED):
+        return False
+    return path.startswith(_STANDARD) or os.path.realpath(path).startswith(_STANDARD)

@@ -1,0 +1,75 @@
+"""Ambient reads of a replay (clocks, entropy) beside those of the tape."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from playhead_replay.exchanges import lane_names
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Fact, Fidelity
+from playhead_semconv.seams import Tape
+
+STATE = "entropy/random.state"
+"""Taken over at the start of every process; no read of the program's."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveReads:
+    """Reads of one kind in one lane that the tape does not hold, and that the world answered."""
+
+    lane: str
+    kind: str
+    count: int
+    recorded: int
+    """How many the tape holds."""
+    seq: int
+    """The first of them on the *now* tape."""
+
+
+def counts_of_reads(tape: Tape, now: Tape) -> dict[str, dict[Fidelity, int]]:
+    """Counts by boundary. ``unused`` counts recordings, the others reads of *now*."""
+    asked = Counter(_key(fact) for fact in _reads(now))
+    held = Counter(_key(fact) for fact in _reads(tape))
+    counts: dict[str, dict[Fidelity, int]] = {}
+
+    def add(kind: str, fidelity: Fidelity, count: int) -> None:
+        if count > 0:
+            of_boundary = counts.setdefault(kind.partition("/")[0], {})
+            of_boundary[fidelity] = of_boundary.get(fidelity, 0) + count
+
+    for key, count in asked.items():
+        add(key[1], Fidelity.EXACT, min(count, held[key]))
+        add(key[1], Fidelity.LIVE, count - held[key])
+    for key, count in held.items():
+        add(key[1], Fidelity.UNUSED, count - asked[key])
+    return counts
+
+
+def live_reads(tape: Tape, now: Tape) -> Iterator[LiveReads]:
+    """What was answered by the world, in the order in which it first was."""
+    held = Counter(_key(fact) for fact in _reads(tape))
+    names = lane_names(now)
+    asked: Counter[tuple[int, str]] = Counter()
+    first: dict[tuple[int, str], int] = {}
+    for fact in _reads(now):
+        key = _key(fact)
+        asked[key] += 1
+        if asked[key] > held[key]:
+            first.setdefault(key, fact.seq)
+    for (lane, kind), seq in first.items():
+        key = lane, kind
+        name = names.get(lane, f"{lane:016x}")
+        yield LiveReads(name, kind.partition("/")[2], asked[key] - held[key], held[key], seq)
+
+
+def _reads(tape: Tape) -> Iterator[Fact]:
+    for fact in tape.facts():
+        if fact.name == e.PLAYHEAD_READ and fact.attributes.get(a.PLAYHEAD_READ_KIND, STATE) != STATE:
+            yield fact
+
+
+def _key(fact: Fact) -> tuple[int, str]:
+    return fact.lane, str(fact.attributes[a.PLAYHEAD_READ_KIND])
