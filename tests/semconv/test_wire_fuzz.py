@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.conventions import check_content
 
@@ -50,6 +50,9 @@ REQUESTS = OBJECTS | st.builds(
     OBJECTS,
     st.dictionaries(LISTED, st.lists(OBJECTS, max_size=4), max_size=4),
 )
+SLOW = (HealthCheck.too_slow,)
+"""How fast examples are made is the machine's doing."""
+
 WIRES = st.sampled_from(sorted(DIALECTS))
 STREAM = [("content-type", "text/event-stream")]
 JSON = [("content-type", "application/json")]
@@ -182,11 +185,11 @@ PROPERTIES = [any_objects, any_events, any_conversation, any_pieces]
 
 @pytest.mark.parametrize("holds", PROPERTIES, ids=lambda holds: holds.__name__)
 def test_properties(holds: Callable[[], None]):
-    settings(max_examples=60)(holds)()
+    settings(max_examples=60, suppress_health_check=SLOW)(holds)()
 
 
 @pytest.mark.acceptance
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("holds", PROPERTIES, ids=lambda holds: holds.__name__)
 def test_properties_at_length(holds: Callable[[], None]):
-    settings(max_examples=5000)(holds)()
+    settings(max_examples=5000, suppress_health_check=SLOW)(holds)()

@@ -26,7 +26,7 @@ from playhead_instrumentation.boundaries.http_exchange import (
 from playhead_instrumentation.boundaries.http_framing import Framing, error_of
 from playhead_instrumentation.boundaries.http_streams import PlayedSocket, Tee
 from playhead_instrumentation.drivers.verdict import Played, Refused
-from playhead_instrumentation.lanes import OWN_THREADS, In, Shadow, current
+from playhead_instrumentation.lanes import OWN_THREADS, In, Outside, Shadow, current
 from playhead_instrumentation.patches import Patches, required
 from playhead_instrumentation.session import Session
 
@@ -267,7 +267,7 @@ def _getresponse(original: Any, connection: Any) -> Any:
     try:
         if asked.own:
             refuse(exchange)
-        with Shadow():
+        with Outside():
             response = original(connection)
         at = exchange.call.arrive().wait()
     except BaseException as error:

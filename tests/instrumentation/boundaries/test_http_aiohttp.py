@@ -78,6 +78,7 @@ def test_what_stands_on_the_tape():
     assert [tape.read(part.data) for part in exchange.parts] == [b'{"a":1}']
     assert [fact.name for fact in tape.facts() if fact.name != e.PLAYHEAD_LANE] == [
         e.PLAYHEAD_PROCESS_START,
+        e.PLAYHEAD_READ,
         e.PLAYHEAD_EXCHANGE_REQUEST,
         e.PLAYHEAD_EXCHANGE_RESPONSE,
         e.PLAYHEAD_EXCHANGE_DATA,

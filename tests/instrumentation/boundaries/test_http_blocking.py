@@ -83,6 +83,7 @@ def test_what_stands_on_the_tape_of_urllib3():
     assert names == [
         e.PLAYHEAD_PROCESS_START,
         e.PLAYHEAD_LANE,
+        e.PLAYHEAD_READ,
         e.PLAYHEAD_EXCHANGE_REQUEST,
         e.PLAYHEAD_EXCHANGE_RESPONSE,
         *[e.PLAYHEAD_EXCHANGE_DATA] * 3,
