@@ -21,6 +21,7 @@ from playhead_semconv.difference import (
 )
 from playhead_semconv.facts import Fidelity, digest_of
 from playhead_semconv.seams import Tape
+from playhead_semconv.tapes import level_of
 
 AT_THE_END = 1 << 62
 """Place of a divergence that stands behind everything on the *now* tape."""
@@ -57,7 +58,7 @@ class _Comparison:
         found.sort(key=lambda one: one.seq)
         return Report(
             run=self._run.name,
-            level=self._run.command.level,
+            level=level_of(self._tape.facts()),
             boundaries=self._counts(),
             outputs=[
                 self._stream_check("stdout", self._outputs.stdout, self._outputs_now.stdout),

@@ -215,3 +215,12 @@ def _digest(text: object) -> bytes:
         return bytes.fromhex(text) if isinstance(text, str) else b""
     except ValueError:
         return b""
+
+
+def level_of(facts: Iterable[Fact]) -> str:
+    """The level at which a tape was recorded: the last that it says."""
+    level = "causal"
+    for fact in facts:
+        if fact.name in (e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT):
+            level = str(fact.attributes.get(a.PLAYHEAD_RUN_LEVEL, level))
+    return level

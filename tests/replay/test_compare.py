@@ -6,6 +6,7 @@ from support.handmade import MAIN, NOW_INSTANCE, NOW_TRACE, HandMade
 from playhead_replay import Run, compare
 from playhead_replay.report import Report
 from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 from playhead_semconv.facts import ErrorRecord, Fidelity
 
 ANSWER = b'{"text":"hello"}'
@@ -245,3 +246,11 @@ def test_the_json_form_has_the_same_facts():
         "nearest": None,
         "detail": None,
     }
+
+
+def test_the_level_is_the_last_that_the_tape_says():
+    """A recording that had to turn causal says so when it ends."""
+    recorded = HandMade().start(**{a.PLAYHEAD_RUN_LEVEL: "strict"})
+    assert report_of(recorded, replayed(recorded).start()).level == "strict"
+    recorded.fact(e.PLAYHEAD_PROCESS_EXIT, attributes={a.PLAYHEAD_RUN_LEVEL: "causal"})
+    assert report_of(recorded, replayed(recorded).start()).level == "causal"

@@ -19,9 +19,9 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.difference import Difference, body_difference
 from playhead_semconv.errors import ExchangeExhausted, ExchangeUnmatched, TapeError
-from playhead_semconv.facts import Ask, Delivery, Exchange, ExchangeId, Fact, Fidelity, digest_of
+from playhead_semconv.facts import Ask, Delivery, Exchange, ExchangeId, Fidelity, digest_of
 from playhead_semconv.seams import Tape
-from playhead_semconv.tapes import fold_exchanges
+from playhead_semconv.tapes import fold_exchanges, level_of
 
 Request: TypeAlias = tuple[str, str, bytes]
 """Kind, key, and digest of the body."""
@@ -164,15 +164,6 @@ class _Shelf:
                     used.add(recording.id)
                     return recording
         return None
-
-
-def level_of(facts: Iterable[Fact]) -> str:
-    """The level at which a tape was recorded: the last that it says."""
-    level = "causal"
-    for fact in facts:
-        if fact.name in (e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT):
-            level = str(fact.attributes.get(a.PLAYHEAD_RUN_LEVEL, level))
-    return level
 
 
 def deliveries(exchanges: Iterable[Exchange]) -> Iterator[Delivery]:

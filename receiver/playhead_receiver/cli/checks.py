@@ -21,6 +21,7 @@ from playhead_receiver.lock import running
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError
+from playhead_semconv.tapes import level_of
 
 if TYPE_CHECKING:
     from playhead_replay import Run
@@ -117,7 +118,7 @@ def check_run(run: Run) -> Iterator[Finding]:
     if not start:
         yield Finding("bad", f"{run.name} has no tape and cannot be replayed", "playhead record SCRIPT")
         return
-    level = start.get(a.PLAYHEAD_RUN_LEVEL, "causal")
+    level = level_of(run.tape.facts())
     yield Finding("good", f"{run.name}: {run.command} ({level} order, {run.status})")
     patched = [str(one) for one in start.get(a.PLAYHEAD_RUN_PATCHED, [])]
     for root in run.roots:
