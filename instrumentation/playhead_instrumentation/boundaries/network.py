@@ -5,15 +5,11 @@ from __future__ import annotations
 import errno
 import functools
 import sys
-import time
 from typing import Any, cast
 
-from playhead_instrumentation import lanes
 from playhead_instrumentation.session import Session, current
-from playhead_semconv import attributes as a
-from playhead_semconv import events as e
 from playhead_semconv.errors import WorldBlocked
-from playhead_semconv.facts import Fact, Fidelity
+from playhead_semconv.facts import Fidelity
 
 ADDRESS_AT = {
     "socket.connect": 1,
@@ -67,20 +63,5 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         target = f"{host}:{port[0]}" if port and port[0] else str(host)
     else:
         target = str(address)
-    _report(session, target)
+    session.driver.effect("socket", target, fidelity=Fidelity.BLOCKED)
     raise NetworkBlocked(target)
-
-
-def _report(session: Session, target: str) -> None:
-    session.sink.append(
-        Fact(
-            time.time_ns(),
-            lanes.current().hash,
-            e.PLAYHEAD_EFFECT,
-            attributes={
-                a.PLAYHEAD_EFFECT_KIND: "socket",
-                a.PLAYHEAD_EFFECT_TARGET: target,
-                a.PLAYHEAD_FIDELITY: Fidelity.BLOCKED,
-            },
-        )
-    )

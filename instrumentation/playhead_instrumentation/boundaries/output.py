@@ -9,18 +9,15 @@ from __future__ import annotations
 import functools
 import logging
 import sys
-import time
 from typing import Any
 
-from opentelemetry import trace
 from opentelemetry.instrumentation.utils import is_instrumentation_enabled
 
 from playhead_instrumentation import lanes
 from playhead_instrumentation.patches import Patches, required
 from playhead_instrumentation.session import Session, current
 from playhead_semconv import attributes as a
-from playhead_semconv import events as e
-from playhead_semconv.facts import Content, Fact
+from playhead_semconv.facts import Content
 
 log = logging.getLogger(__name__)
 
@@ -92,23 +89,11 @@ class Printed:
                 log.debug("playhead could not record what was printed", exc_info=True)
 
     def _record(self, text: str) -> None:
-        session, lane = self._session, lanes.current()
-        if lane.declared_on != session.sink.instance:
-            session.driver.declare(lane)
+        session = self._session
         scrubbed = session.redactor.text(text)
         data = scrubbed.encode(self._encoding, "backslashreplace")
-        attributes: dict[str, Any] = {a.PLAYHEAD_EFFECT_KIND: self._name}
-        if scrubbed != text:
-            attributes[a.PLAYHEAD_REDACTED_COUNT] = 1
-        span = trace.get_current_span().get_span_context()
-        session.sink.append(
-            Fact(
-                time.time_ns(),
-                lane.hash,
-                e.PLAYHEAD_EFFECT,
-                span.trace_id.to_bytes(16) if span.is_valid else b"",
-                span.span_id.to_bytes(8) if span.is_valid else b"",
-                attributes=attributes,
-                body=Content(b"", len(data), data if session.redactor.content else None),
-            )
+        session.driver.effect(
+            self._name,
+            body=Content(b"", len(data), data if session.redactor.content else None),
+            attributes={a.PLAYHEAD_REDACTED_COUNT: 1} if scrubbed != text else None,
         )

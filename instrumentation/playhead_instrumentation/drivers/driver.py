@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol
 
 import blake3
+from opentelemetry import trace
 
 from playhead_instrumentation import lanes
 from playhead_instrumentation.drivers.bodies import Bodies
@@ -253,6 +254,40 @@ class Driver:
             )
         )
         return call
+
+    def effect(
+        self,
+        kind: str,
+        target: str = "",
+        body: Content | None = None,
+        *,
+        fidelity: Fidelity | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Something done to the world, on the span that caused it. Number of the fact.
+
+        ``target``, ``body``, ``attributes``: credentials already removed. ``fidelity``: of a replay.
+        """
+        lane = lanes.current()
+        if lane.declared_on != self.sink.instance:
+            self.declare(lane)
+        values: dict[str, Any] = {a.PLAYHEAD_EFFECT_KIND: kind, **(attributes or {})}
+        if target:
+            values[a.PLAYHEAD_EFFECT_TARGET] = target
+        if fidelity is not None:
+            values[a.PLAYHEAD_FIDELITY] = fidelity
+        span = trace.get_current_span().get_span_context()
+        return self.sink.append(
+            Fact(
+                time.time_ns(),
+                lane.hash,
+                e.PLAYHEAD_EFFECT,
+                span.trace_id.to_bytes(16) if span.is_valid else b"",
+                span.span_id.to_bytes(8) if span.is_valid else b"",
+                attributes=values,
+                body=body,
+            )
+        )
 
     def declare(self, lane: lanes.Lane) -> None:
         """Put the name of ``lane`` and of those above it on the tape, once."""
