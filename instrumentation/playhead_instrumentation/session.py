@@ -27,7 +27,6 @@ from playhead_instrumentation.drivers import open_driver
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.process_facts import Process, RunIds
 from playhead_instrumentation.redaction import Redactor
-from playhead_instrumentation.workspace import Workspace
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord
 from playhead_semconv.seams import Outlet, Sink, Tape
@@ -63,7 +62,6 @@ class Session:
         outlet: Outlet | None,
         tracer: Callable[[], Tracer],
         submit: Callable[[Job], None],
-        workspace: Workspace | None = None,
     ) -> None:
         self.settings: Final = settings
         self.sink: Final = sink
@@ -76,7 +74,7 @@ class Session:
         """Of the attempts' spans."""
         self.submit: Final = submit
         """Hands over what is to be done off the caller's path. Safe in a finalizer."""
-        self.workspace: Final = workspace or Workspace.of_process()
+        self.workspace: Final = driver.files.workspace
         """The files that the run works on; at replay, where they lie in the scratch folder."""
         self._open: set[Open] = set()
         self._before_asking: list[Callable[[], None]] = []
@@ -131,12 +129,14 @@ def start(
     attributes: dict[str, Any] | None = None,
     tracer: Callable[[], Tracer] | None = None,
     submit: Callable[[Job], None] | None = None,
+    scratch: str = "",
 ) -> Session:
     """Start recording: hook lanes, append the process-start fact, start the heartbeat.
 
     ``sink``: where facts go, by default the outlet's. ``tape``: replay; its exchanges answer.
     ``attributes``: more of the process-start fact (origin, parent instance, …). ``tracer``: by default
     of the global provider. ``submit``: by default jobs are finished at once.
+    ``scratch``: an empty folder for what a replay writes.
     ValueError without a sink and an outlet, RuntimeError when a session is running.
     """
     global _current
@@ -148,7 +148,14 @@ def start(
     redactor = Redactor.of_process(settings)
     # Inside of what the driver hooks: the end of a lane is an event in the life of its thread.
     lanes.install()
-    driver = open_driver(sink, redactor, tape, strict=settings.level == "strict")
+    driver = open_driver(
+        sink,
+        redactor,
+        tape,
+        strict=settings.level == "strict",
+        scratch=scratch,
+        file_limit_bytes=settings.file_limit_bytes,
+    )
     mode = "record" if tape is None else "replay"
     process = Process(settings, mode, lambda: driver.gate.level, sink, redactor, run, attributes)
     lanes.on_end(driver.lane_ended)
@@ -177,6 +184,7 @@ def stop(exit_code: int | None = None, error: ErrorRecord | None = None) -> None
     session.driver.close()
     session.abandon()
     session.settle()
+    session.driver.files.at_end()
     _current = None
     session.process.end(exit_code, error)
 

@@ -17,6 +17,7 @@ from opentelemetry import trace
 
 from playhead_instrumentation import lanes
 from playhead_instrumentation.drivers.bodies import Bodies
+from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.drivers.gate import Gate, Turn
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.drivers.verdict import Played, Refused, Source, Verdict
@@ -205,6 +206,8 @@ class Driver:
         self._bodies = Bodies(redactor.body)
         self._bodies_of = sink.instance
         self.reads = Reads(sink, self.declare, tape)
+        self.files: Files
+        """Who answers what the program asks of files; set by `open_driver`."""
 
     def open(
         self,
