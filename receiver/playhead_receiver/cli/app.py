@@ -24,6 +24,8 @@ VERBS = {
     "show": "show a run as a tree of steps, or one step whole",
     "tail": "follow a run while it goes on",
     "replay": "run the recorded command again, answered from its tape",
+    "export": "write a run to a file: a tape, or OTLP JSON lines",
+    "import": "take a run from a file",
     "doctor": "say what is recorded, what is not, and why",
     "spool": "look at what was not delivered, and deliver it",
     "completion": "print the completion script of a shell",
