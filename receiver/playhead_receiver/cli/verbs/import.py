@@ -17,7 +17,7 @@ SCHEMA_VERSION = 1
 
 
 @verb("import", short_help="take a run from a file")
-@click.argument("file", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--partial", is_flag=True, help="Take what can be read of a damaged file.")
 def command(session: Session, file: Path, partial: bool) -> int:
     """Take a run from a tape file or from OTLP JSON lines. Twice is once.
