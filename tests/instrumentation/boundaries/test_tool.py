@@ -92,7 +92,8 @@ def test_a_value_comes_back_equal_and_of_the_same_type(value):
     made = values.read(values.kept(value))
     assert type(made) is type(value)
     assert values.written(made) == values.written(value)
-    assert repr(made) == repr(value)
+    if not isinstance(value, set | frozenset):  # which iterate as they like
+        assert repr(made) == repr(value)
 
 
 @pytest.mark.parametrize(
