@@ -26,6 +26,8 @@ VERBS = {
     "replay": "run the recorded command again, answered from its tape",
     "export": "write a run to a file: a tape, or OTLP JSON lines",
     "import": "take a run from a file",
+    "diff": "compare two runs: where they part, and how",
+    "variability": "how many ways the runs of one agent take, and where they part",
     "doctor": "say what is recorded, what is not, and why",
     "spool": "look at what was not delivered, and deliver it",
     "completion": "print the completion script of a shell",
