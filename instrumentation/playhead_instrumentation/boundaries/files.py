@@ -331,8 +331,9 @@ class Entry:
     def __init__(self, folder: Any, absolute: str, name: str, kind: int, inode: int) -> None:
         is_bytes = isinstance(folder, bytes)
         self.name: Any = os.fsencode(name) if is_bytes else name
-        joined: Any = self.name if isinstance(folder, int) else os.path.join(folder, self.name)
-        self.path = cast("Any", joined)
+        beneath: str | bytes = b"" if is_bytes else ""
+        beneath = beneath if isinstance(folder, int) else cast("Any", folder)
+        self.path: Any = os.path.join(cast("Any", beneath), self.name)
         self._name = os.path.join(absolute, name)
         self._kind = kind
         self.inode_number = inode
