@@ -57,19 +57,20 @@ class _Stands(ABCMeta):
         )
 
 
+def _stable_by_attribute(self: Any) -> int:
+    try:
+        return self._playhead_hash
+    except AttributeError:
+        self._playhead_hash = made = _made(self, "hash")
+        return made
+
+
 def _standing_in(original: Any) -> Any:
     """A subclass of a type of asyncio whose instances have a stable hash."""
 
-    def stable(self: Any) -> int:
-        try:
-            return self._playhead_hash
-        except AttributeError:
-            self._playhead_hash = made = _made(self, "hash")
-            return made
-
     body = {
         "__slots__": (_KEPT,),
-        "__hash__": stable,
+        "__hash__": _stable_by_attribute,
         "__module__": original.__module__,
         "__qualname__": original.__qualname__,
         "__doc__": original.__doc__,
@@ -96,7 +97,7 @@ def _patch_asyncio() -> None:
             place.eager_task_factory = eager
     gathering: Any = getattr(asyncio.tasks, "_GatheringFuture", None)
     if gathering is not None:
-        gathering.__hash__ = _stable("hash")
+        gathering.__hash__ = _stable_by_attribute
 
 
 def _patch_futures() -> None:
