@@ -131,9 +131,7 @@ class Call:
         self._arrived = 1
         self._append(e.PLAYHEAD_EXCHANGE_RESPONSE, values, None, at)
 
-    def part(
-        self, data: bytes, at: Delivery | None, more: Mapping[str, Any] | None = None
-    ) -> bytes:
+    def part(self, data: bytes, at: Delivery | None, more: Mapping[str, Any] | None = None) -> bytes:
         """A piece of the answer; what of it went on tape. ``more``: attributes of the fact."""
         attributes: dict[str, Any] = dict(more or {})
         kept = data
