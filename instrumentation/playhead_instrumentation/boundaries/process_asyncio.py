@@ -88,7 +88,9 @@ def _effect(original: Any) -> Any:
         if session is not None:
             word = args[0] if args else kwargs.get("cmd", "")
             named = word.split()[:1] if isinstance(word, str) else [os.fsdecode(word)]
-            what = f"{session.redactor.text(' '.join(named))} (by uvloop, whose processes are not recorded)"
+            what = (
+                f"{session.redactor.text(' '.join(named))} (by uvloop, whose processes are not recorded)"
+            )
             block(what)
             session.driver.effect("process", what)
         return await original(loop, protocol_factory, *args, **kwargs)
