@@ -27,8 +27,10 @@ def safe(name: str) -> str:
     if plain == name and len(plain) <= LONGEST:
         return plain
     digest = hashlib.blake2b(name.encode(), digest_size=4).hexdigest()
-    return plain if len(plain) <= LONGEST and plain.count("_") <= name.count("_") + 1 else (
-        f"{plain[: LONGEST - 9]}-{digest}"
+    return (
+        plain
+        if len(plain) <= LONGEST and plain.count("_") <= name.count("_") + 1
+        else (f"{plain[: LONGEST - 9]}-{digest}")
     )
 
 

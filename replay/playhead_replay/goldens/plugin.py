@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias, cast
 import pytest
 
 from playhead_replay.goldens.file import read_golden, write_golden
+from playhead_replay.goldens.merging import answered
 from playhead_replay.goldens.places import FOLDER, own_name, place_of
 from playhead_replay.goldens.replayed import Expectation, Replayed, failure
 from playhead_replay.launch import replay
@@ -128,15 +129,16 @@ class Tapes:
         try:
             self._record_where_asked(golden, words, folder)
             return self._replayed(golden, expected)
-        except PlayheadError as problem:
-            said = str(problem)
-            if isinstance(problem, TapeMissing) and not golden.exists():
-                said = (
-                    f"error[tape-missing]: no golden at {_short(golden)}\n"
-                    f"hint: pytest {self._request.node.nodeid} --playhead-record=missing\n"
-                    f"hint: playhead golden add RUN --name {golden.name.partition('.')[0]}"
-                )
-            pytest.fail(said, pytrace=False)
+        except PlayheadError as found:
+            problem = found
+        said = str(problem)
+        if isinstance(problem, TapeMissing) and not golden.exists():
+            said = (
+                f"error[tape-missing]: no golden at {_short(golden)}\n"
+                f"hint: pytest {self._request.node.nodeid} --playhead-record=missing\n"
+                f"hint: playhead golden add RUN --name {golden.name.partition('.')[0]}"
+            )
+        pytest.fail(said, pytrace=False)
 
     def _expectation(
         self, unused: Literal["fail", "allow"] | None, outcome: Literal["same", "changed"] | None
@@ -225,10 +227,7 @@ class Tapes:
 
 def _answered(recorded: Run, now: Run) -> Run:
     """The run as it went now, with the bytes that its tape refers to put in."""
-    from playhead_replay.goldens.merging import answered
-
-    now.tapes = [answered(recorded.tapes, tape) for tape in now.tapes]
-    return now
+    return Run.of_tapes([answered(recorded.tapes, tape) for tape in now.tapes], name=recorded.name)
 
 
 def _from_store(name: str, scratch: Path) -> Run:
@@ -296,9 +295,7 @@ class Summary:
             )
             return set()
         used = {Path(path) for path in self._happened.get("used", set())}
-        folders = {
-            parent for path in used for parent in path.parents if parent.name == FOLDER
-        }
+        folders = {parent for path in used for parent in path.parents if parent.name == FOLDER}
         unused = {
             path
             for folder in folders
@@ -315,4 +312,3 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     """Where reports arrive: not in a worker of xdist."""
     if not hasattr(session.config, "workerinput"):
         session.config.pluginmanager.register(Summary(session.config), "playhead-summary")
-

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import Literal, NoReturn
 
 from playhead_replay.diff.side import Side
 from playhead_replay.exchanges import exchanges_of
+from playhead_replay.matching import match
 from playhead_replay.messages import Messages, derived_attributes
 from playhead_replay.report import Divergence, Report
 from playhead_replay.run import Run
@@ -52,16 +53,9 @@ class Replayed:
         self.stdout = out
         self.stderr = err
         self.exit_status = status
-        for exchange in now.exchanges:
-            exchange.origin = self._origins().get(exchange.exchange.origin or (b"", -1))
+        # So that what a replay took from the golden can be read from its own tape.
+        match((one for tape in recorded.tapes for one in exchanges_of(tape)), now.exchanges)
         self._side = Side(now)
-
-    def _origins(self) -> dict[tuple[bytes, int], Any]:
-        return {
-            (tape.instance, one.exchange.first_seq): one
-            for tape in self.recorded.tapes
-            for one in exchanges_of(tape)
-        }
 
     @property
     def steps(self) -> list[Step]:
@@ -134,7 +128,9 @@ class Replayed:
         """How it ended."""
         __tracebackhide__ = True
         if self.status != expected:
-            self._fail(f"it ended in {self.status}", f"  - expected: {expected}", f"  + now: {self.status}")
+            self._fail(
+                f"it ended in {self.status}", f"  - expected: {expected}", f"  + now: {self.status}"
+            )
 
     def assert_printed(self, text: str) -> None:
         """``text`` is in what it printed on stdout."""
