@@ -122,6 +122,11 @@ class Workspace:
             most=self._most,
         )
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether what is changed lies elsewhere than its path says: the real files stay as they are."""
+        return self._place is not None
+
     def place(self, path: str) -> str:
         """Where an absolute path of the program really lies."""
         return path if self._place is None else self._place(path)

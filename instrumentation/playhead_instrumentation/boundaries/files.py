@@ -333,7 +333,7 @@ class Entry:
         self.name: Any = os.fsencode(name) if is_bytes else name
         beneath: str | bytes = b"" if is_bytes else ""
         beneath = beneath if isinstance(folder, int) else cast("Any", folder)
-        self.path: Any = os.path.join(cast("Any", beneath), self.name)
+        self.path: Any = os.path.join(beneath, self.name)
         self._name = os.path.join(absolute, name)
         self._kind = kind
         self.inode_number = inode
