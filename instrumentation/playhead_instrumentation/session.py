@@ -175,7 +175,7 @@ def start(
 def _places(tape: Tape) -> Places:
     """From the folders of this process to those of the process on ``tape``."""
     start = next(tape.facts(), None)
-    recorded = [] if start is None else start.attributes.get(a.PLAYHEAD_RUN_FOLDERS, [])
+    recorded: list[str] = [] if start is None else start.attributes.get(a.PLAYHEAD_RUN_FOLDERS) or []
     return between(folders_of(folders(os.getcwd())), folders_of(recorded))
 
 

@@ -83,8 +83,9 @@ def replay(
         command.require_unchanged(folder)
     interpreter = interpreter_for(command, python)
     different = list(differences(run, command, folder, interpreter))
-    for one in different if say is not None else ():
-        say(one)
+    if say is not None:
+        for one in different:
+            say(one)
     with tempfile.TemporaryDirectory(prefix="playhead-replay-") as scratch:
         recorded, now = Path(scratch, "recorded.tape"), keep or Path(scratch, "now.tape")
         write_tape_file(recorded, run.tape)
