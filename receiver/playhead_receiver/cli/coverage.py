@@ -32,8 +32,6 @@ UNSEEN = {
     **dict.fromkeys(_CONNECTIONS.split(), "its connections"),
     **dict.fromkeys(_MESSAGES.split(), "its messages"),
     "grpc": "its calls",
-    "subprocess": "child processes",
-    "multiprocessing": "child processes",
 }
 """Modules that bring something in from outside which the tape does not hold."""
 
