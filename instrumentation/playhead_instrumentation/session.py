@@ -27,8 +27,10 @@ from playhead_instrumentation.drivers import open_driver
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.process_facts import Process, RunIds
 from playhead_instrumentation.redaction import Redactor
+from playhead_instrumentation.surroundings import folders
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord
+from playhead_semconv.places import Places, between, folders_of
 from playhead_semconv.seams import Outlet, Sink, Tape
 from playhead_semconv.settings import Settings
 
@@ -146,6 +148,8 @@ def start(
     if sink is None:
         raise ValueError("a session needs a sink or an outlet")
     redactor = Redactor.of_process(settings)
+    if tape is not None:
+        redactor.places = _places(tape)
     # Inside of what the driver hooks: the end of a lane is an event in the life of its thread.
     lanes.install()
     hashes.install()
@@ -173,6 +177,13 @@ def start(
     )
     _forget_after_fork()
     return _current
+
+
+def _places(tape: Tape) -> Places:
+    """From the folders of this process to those of the process on ``tape``."""
+    start = next(tape.facts(), None)
+    recorded: list[str] = [] if start is None else start.attributes.get(a.PLAYHEAD_RUN_FOLDERS) or []
+    return between(folders_of(folders(os.getcwd())), folders_of(recorded))
 
 
 def stop(exit_code: int | None = None, error: ErrorRecord | None = None) -> None:

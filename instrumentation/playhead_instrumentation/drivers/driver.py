@@ -255,6 +255,8 @@ class Driver:
         ``body``: the request body as it is, credentials are taken out here; None: it comes in pieces,
         through `Call.sent`. ``details``: attributes of the request fact, credentials already removed.
         """
+        if self.redactor.places:
+            key = self.redactor.places.text(key)
         lane = lanes.current()
         id = ExchangeId(lane.hash, kind, lane.next_ordinal(kind))
         if lane.declared_on != self.sink.instance:
@@ -306,7 +308,7 @@ class Driver:
             self.declare(lane)
         values: dict[str, Any] = {a.PLAYHEAD_EFFECT_KIND: kind, **(attributes or {})}
         if target:
-            values[a.PLAYHEAD_EFFECT_TARGET] = target
+            values[a.PLAYHEAD_EFFECT_TARGET] = self.redactor.places.text(target)
         if fidelity is not None:
             values[a.PLAYHEAD_FIDELITY] = fidelity
         span = trace.get_current_span().get_span_context()
