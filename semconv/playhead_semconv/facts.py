@@ -115,7 +115,7 @@ class Ask(msgspec.Struct, frozen=True):
     """What the program asks of the world. Its fingerprint is ``kind`` + ``key`` + ``body``."""
 
     kind: str
-    """The boundary: ``http``, later ``websocket``, ``grpc``, ``clock``, …"""
+    """The boundary: ``http``, ``websocket``, ``grpc``, …"""
     key: str
     """What is asked, e.g. ``POST https://api.openai.com/v1/responses``."""
     body: Content
@@ -131,6 +131,16 @@ class Part(msgspec.Struct, frozen=True):
     data: Content
     time_ns: int
     delivery: Delivery | None
+    attributes: dict[str, Any] = {}
+    after: int = 0
+    """How many messages the program had sent before it."""
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """A message that the program sent while an exchange went on."""
+
+    data: Content
+    attributes: dict[str, Any] = {}
 
 
 EndedHow: TypeAlias = Literal["complete", "error", "abandoned"]
@@ -145,6 +155,8 @@ class End(msgspec.Struct, frozen=True):
     time_ns: int = 0
     digest: bytes = b""
     """BLAKE3 of the answer's bytes as they were recorded; empty where none came."""
+    after: int = 0
+    """How many messages the program had sent before it."""
 
 
 class Fidelity(StrEnum):
@@ -178,3 +190,7 @@ class Exchange(msgspec.Struct):
     fidelity: Fidelity | None = None
     origin: tuple[bytes, int] | None = None
     """When played: instance and sequence number of the exchange on the tape it came from."""
+    sent: list[Sent] = []
+    """Messages that the program sent; not the pieces of a request body that is made while it is sent."""
+    head_after: int = 0
+    """How many of them it had sent before the head came."""

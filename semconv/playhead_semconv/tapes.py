@@ -17,7 +17,9 @@ from playhead_semconv.facts import (
     Exchange,
     ExchangeId,
     Fact,
+    Fidelity,
     Part,
+    Sent,
     digest_of,
 )
 from playhead_semconv.frames import Header, Record
@@ -143,7 +145,8 @@ class MemoryTape:
 def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
     """Fold request, response, data and end facts into exchanges, in order of their requests."""
     exchanges: dict[ExchangeId, Exchange] = {}
-    sent: dict[ExchangeId, list[bytes]] = {}
+    pieces: dict[ExchangeId, list[bytes]] = {}
+    """Of request bodies that are made while they are sent."""
     for fact in facts:
         if fact.exchange is None:
             continue
@@ -165,6 +168,8 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
                 first_seq=fact.seq,
                 last_seq=fact.seq,
             )
+            if fact.body is None:
+                pieces[fact.exchange] = []
             continue
         exchange = exchanges.get(fact.exchange)
         if exchange is None:
@@ -174,17 +179,24 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
             exchange.head = fact.attributes
             exchange.head_delivery = fact.delivery
             exchange.head_time_ns = fact.time_ns
+            exchange.head_after = len(exchange.sent)
         elif fact.name == e.PLAYHEAD_EXCHANGE_DATA and fact.body is not None:
             if fact.attributes.get(a.PLAYHEAD_EXCHANGE_DIRECTION) == "out":
-                sent.setdefault(fact.exchange, []).append(fact.body.inline or b"")
+                if fact.exchange in pieces:
+                    pieces[fact.exchange].append(fact.body.inline or b"")
+                else:
+                    exchange.sent.append(Sent(fact.body, fact.attributes))
                 continue
-            exchange.parts.append(Part(fact.body, fact.time_ns, fact.delivery))
+            after = len(exchange.sent)
+            exchange.parts.append(Part(fact.body, fact.time_ns, fact.delivery, fact.attributes, after))
         elif fact.name == e.PLAYHEAD_EXCHANGE_END:
-            exchange.end = end_of(fact)
-    for id, pieces in sent.items():
-        # A request body that was made while it was sent.
-        whole = Content.of(b"".join(pieces))
-        exchanges[id].ask = msgspec.structs.replace(exchanges[id].ask, body=whole)
+            exchange.end = msgspec.structs.replace(end_of(fact), after=len(exchange.sent))
+            if a.PLAYHEAD_FIDELITY in fact.attributes:
+                exchange.fidelity = Fidelity(fact.attributes[a.PLAYHEAD_FIDELITY])
+    for id, made in pieces.items():
+        if made:
+            whole = Content.of(b"".join(made))
+            exchanges[id].ask = msgspec.structs.replace(exchanges[id].ask, body=whole)
     return exchanges
 
 

@@ -11,6 +11,8 @@ from playhead_instrumentation.boundaries import (
     http_urllib3,
     network,
     output,
+    websocket_asyncio,
+    websocket_sync,
 )
 from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session
@@ -24,5 +26,7 @@ def watch(patches: Patches, session: Session) -> None:
     http_stdlib.watch(patches)
     http_urllib3.watch(patches)
     http_aiohttp.watch(patches)
+    websocket_asyncio.watch(patches)
+    websocket_sync.watch(patches)
     output.watch(patches, session)
     network.watch(session)

@@ -23,6 +23,7 @@ from playhead_instrumentation.drivers.verdict import Played, Refused, Source, Ve
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.errors import ExchangeUnmatched, PlayheadError
 from playhead_semconv.facts import (
     Ask,
     Content,
@@ -59,6 +60,7 @@ class Call:
         "_driver",
         "_instance",
         "_open",
+        "_sent",
         "_span_id",
         "_trace_id",
         "body",
@@ -93,6 +95,7 @@ class Call:
         self._driver = driver
         self._instance = driver.sink.instance
         self._arrived = 0
+        self._sent = 0
         self._answer: blake3.blake3 | None = None
         """Digest of the answer so far; None before its first chunk."""
         self._trace_id = trace_id
@@ -118,9 +121,11 @@ class Call:
         self._arrived = 1
         self._append(e.PLAYHEAD_EXCHANGE_RESPONSE, values, None, at)
 
-    def part(self, data: bytes, at: Delivery | None) -> bytes:
+    def part(
+        self, data: bytes, at: Delivery | None, attributes: Mapping[str, Any] | None = None
+    ) -> bytes:
         """A piece of the answer; what of it went on tape."""
-        attributes: dict[str, Any] = {}
+        attributes = dict(attributes or ())
         kept = data
         if self.scrub is not None:
             before = self.scrub.count
@@ -143,6 +148,41 @@ class Call:
         body = Content(b"", len(data), data if self._driver.content else None)
         self._append(e.PLAYHEAD_EXCHANGE_DATA, {a.PLAYHEAD_EXCHANGE_DIRECTION: "out"}, body)
 
+    def message(self, data: bytes, attributes: Mapping[str, Any] | None = None) -> None:
+        """A message is about to go out. `ExchangeUnmatched` where the tape holds another in its place."""
+        kept, count = self._driver.redactor.body(data)
+        values: dict[str, Any] = {a.PLAYHEAD_EXCHANGE_DIRECTION: "out", **(attributes or {})}
+        if count:
+            values[a.PLAYHEAD_REDACTED_COUNT] = count
+        number, self._sent = self._sent, self._sent + 1
+        verdict = self.verdict
+        body = Content(b"", len(kept), kept if self._driver.content else None)
+        self._append(e.PLAYHEAD_EXCHANGE_DATA, values, body)
+        found = verdict.difference(number, kept, values) if isinstance(verdict, Played) else None
+        if found is not None:
+            error = ExchangeUnmatched(
+                f"message {number + 1} is not the one on the tape",
+                cause=f"first difference at {found.path}: tape {found.tape}, now {found.now}",
+            )
+            self._refuse(error)
+            raise error
+        if isinstance(verdict, Refused):
+            raise verdict.error
+
+    def missing(self) -> int:
+        """How many messages the program has yet to send before the next thing may arrive."""
+        verdict = self.verdict
+        return verdict.after(self._arrived) - self._sent if isinstance(verdict, Played) else 0
+
+    def exhausted(self, error: PlayheadError) -> None:
+        """The tape does not say how it goes on: nothing answers any more."""
+        self._refuse(error)
+
+    def _refuse(self, error: PlayheadError) -> None:
+        if isinstance(self.verdict, Played):
+            self._driver.gate.skip(self.verdict.deliveries(self._arrived))
+        self.verdict = Refused(error)
+
     def end(self, how: EndedHow, at: Delivery | None = None, error: ErrorRecord | None = None) -> bool:
         """It is over; whether this was the end. Idempotent, without a lock, safe in a finalizer."""
         try:
@@ -154,6 +194,8 @@ class Call:
             attributes[a.PLAYHEAD_END_DIGEST] = self._answer.hexdigest()
         if error is not None:
             attributes |= error_attributes(error)
+        if isinstance(self.verdict, Refused):
+            attributes[a.PLAYHEAD_FIDELITY] = Fidelity.BLOCKED
         self._append(e.PLAYHEAD_EXCHANGE_END, attributes, None, at)
         if isinstance(self.verdict, Played):
             self._driver.gate.skip(self.verdict.deliveries(self._arrived))

@@ -110,7 +110,7 @@ class HeldGate:
     def enter(self, waiter: Waiting) -> bool:
         """``waiter`` begins to wait; True if it need not."""
         with self._lock:
-            return self._joins(waiter)
+            return waiter.given_up or self._joins(waiter)
 
     def goes_on(self) -> None:
         """Somebody who need not wait runs on in this thread."""
@@ -128,6 +128,13 @@ class HeldGate:
         with self._lock:
             self._left(waiter)
         self.went_on(waiter)
+
+    def dismiss(self, waiter: Waiting) -> None:
+        """``waiter`` is to wait no longer, wherever it does."""
+        with self._lock:
+            waiter.given_up = True
+            self._left(waiter)
+            self._let_through(waiter)
 
     def block(self, waiter: Waiting) -> None:
         """Wait in this thread."""
@@ -193,13 +200,14 @@ class HeldGate:
 class Waiting:
     """A turn that may have to be waited for."""
 
-    __slots__ = ("_future", "_gate", "_loop", "due", "moved", "opened", "place", "refused")
+    __slots__ = ("_future", "_gate", "_loop", "due", "given_up", "moved", "opened", "place", "refused")
 
     def __init__(self, gate: HeldGate, due: Delivery | None) -> None:
         self.due = due
         """Its delivery: on the tape that is played, or, once it was let through, of the recording."""
         self.moved = False
         self.refused = False
+        self.given_up = False
         self.place = threading.get_ident()
         self.opened = threading.Lock()
         self._gate = gate
@@ -239,7 +247,13 @@ class Waiting:
         self._gate.went_on(self)
         return self._delivery()
 
+    def give_up(self) -> None:
+        """Have it wait no longer, from any thread: it goes on without a delivery."""
+        self._gate.dismiss(self)
+
     def _delivery(self) -> Delivery | None:
+        if self.given_up:
+            return None
         if self.refused:
             raise ExchangeExhausted(
                 "the tape ends before this was answered", hint="what happened after it was not recorded"

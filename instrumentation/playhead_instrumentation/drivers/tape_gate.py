@@ -142,6 +142,9 @@ class _AtOnce:
     def wait(self) -> Delivery | None:
         return None
 
+    def give_up(self) -> None:
+        """Nobody waits."""
+
     def __await__(self) -> Generator[Any, None, Delivery | None]:
         return None
         yield
