@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
+from support.home import PATIENCE_S, Home
 
 from playhead_receiver.demo.provider import Provider
 from playhead_receiver.lock import running
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import open_store
 from playhead_replay import Run, write_tape_file
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content
 from playhead_semconv.tapes import MemoryTape
 
 AGENTS = Path(__file__).parents[2] / "examples"
-PATIENCE_S = 90.0
-
 SLOW = """
 import sys
 from openai import OpenAI
@@ -41,72 +36,6 @@ print(client.responses.create(model="gpt-5.5", input="Please refund order 81.").
 """
 
 
-class Home:
-    """A user's home: a data folder, a spool, a provider, and the command line."""
-
-    def __init__(self, folder: Path, provider: Provider) -> None:
-        self.folder = folder
-        self.data_dir = folder / "data"
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("OTEL_", "PLAYHEAD_", "PYTHON", "OPENAI", "ANTHROPIC"))
-        }
-        self.bare = {
-            **kept,
-            "HOME": str(folder),
-            "XDG_CONFIG_HOME": str(folder / "config"),
-            "PLAYHEAD_DATA_DIR": str(self.data_dir),
-            "PLAYHEAD_SPOOL_DIR": str(folder / "spool"),
-            "PLAYHEAD_HEARTBEAT_MS": "300",
-            "NO_COLOR": "1",
-        }
-        self.environ = {**self.bare, **provider.environment}
-
-    def words(self, *words: str | Path) -> list[str]:
-        return [sys.executable, "-m", "playhead_receiver", *map(str, words)]
-
-    def playhead(self, *words: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-        options.setdefault("env", self.environ)
-        return subprocess.run(
-            self.words(*words),
-            capture_output=True,
-            text=True,
-            cwd=self.folder,
-            timeout=PATIENCE_S,
-            **options,
-        )
-
-    def start(self, *words: str | Path, **options: Any) -> subprocess.Popen[str]:
-        options.setdefault("env", self.environ)
-        return subprocess.Popen(
-            self.words(*words),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.folder,
-            **options,
-        )
-
-    def runs(self, *words: str) -> list[dict[str, Any]]:
-        return json.loads(self.playhead("ls", "--json", *words).stdout)["runs"]
-
-    def report(self, *words: str | Path, **options: Any) -> tuple[int, dict[str, Any]]:
-        done = self.playhead("replay", *words, "--json", env=self.bare, **options)
-        assert done.stdout, done.stderr
-        return done.returncode, json.loads(done.stdout)
-
-    def run(self, name: str) -> Run:
-        store = open_store(self.data_dir, read_only=True)
-        try:
-            run = Run.load(store, name)
-            run.tapes = [MemoryTape(tape.facts(), tape.instance) for tape in run.tapes]
-            return run
-        finally:
-            store.close()
-
-
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Provider]:
     with Provider(pace_s=0.002) as provider:
@@ -115,14 +44,14 @@ def provider() -> Iterator[Provider]:
 
 @pytest.fixture
 def home(tmp_path: Path, provider: Provider) -> Home:
-    return Home(tmp_path, provider)
+    return Home(tmp_path, provider.environment)
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     """Three agents recorded once, with their provider gone."""
     with Provider(pace_s=0.002) as provider:
-        home = Home(tmp_path_factory.mktemp("home"), provider)
+        home = Home(tmp_path_factory.mktemp("home"), provider.environment)
         for agent in ("weather", "research", "refund"):
             done = home.playhead("record", AGENTS / f"{agent}_agent.py")
             assert done.returncode == 0, done.stderr

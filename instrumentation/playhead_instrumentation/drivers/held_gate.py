@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections.abc import Generator, Iterable
 from typing import Any
 
-from playhead_instrumentation.drivers import quiet
+from playhead_instrumentation.drivers import quiet_hooks
 from playhead_instrumentation.drivers.gate import Turn, running_loop
 from playhead_instrumentation.drivers.quiet import Quiet
 from playhead_semconv.errors import ExchangeExhausted
@@ -49,8 +49,8 @@ class HeldGate:
             hold_s=hold_s,
             computing_hold_s=computing_hold_s,
         )
-        quiet.keep(self._quiet, live=live)
-        quiet.hook_loop(self._watch)
+        quiet_hooks.keep(self._quiet, live=live)
+        quiet_hooks.hook_loop(self._watch)
 
     @abstractmethod
     def arrive(self, due: Delivery | None) -> Turn:

@@ -11,7 +11,7 @@ import time
 from collections import deque
 from collections.abc import Iterable
 
-from playhead_instrumentation.drivers import quiet
+from playhead_instrumentation.drivers import quiet_hooks
 from playhead_instrumentation.drivers.gate import OpenGate, Turn
 from playhead_instrumentation.drivers.held_gate import HeldGate, Waiting
 from playhead_semconv.facts import Delivery
@@ -55,7 +55,7 @@ class StrictGate(HeldGate):
             if self._closed:
                 return
             self._closed = True
-            quiet.keep(None)
+            quiet_hooks.keep(None)
             while self._arrived:
                 waiter = self._arrived.popleft()
                 waiter.due = self._open.wait()

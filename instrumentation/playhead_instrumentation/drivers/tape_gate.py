@@ -10,7 +10,7 @@ import time
 from collections.abc import Generator, Iterable
 from typing import Any
 
-from playhead_instrumentation.drivers import quiet
+from playhead_instrumentation.drivers import quiet_hooks
 from playhead_instrumentation.drivers.gate import Turn, running_loop
 from playhead_instrumentation.drivers.held_gate import HeldGate, Waiting
 from playhead_instrumentation.drivers.schedule import Schedule
@@ -63,7 +63,7 @@ class TapeGate(HeldGate):
         """Let everybody through."""
         with self._lock:
             self._closed = True
-            quiet.keep(None)
+            quiet_hooks.keep(None)
             while (waiter := self._schedule.force()) is not None:
                 waiter.let_through()
                 if waiter.due is not None:

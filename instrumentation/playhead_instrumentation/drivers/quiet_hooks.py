@@ -1,0 +1,316 @@
+"""What keeps the books of `Quiet`: threads, jobs of executors, conditions, sleeps, wakes of event loops.
+
+The patches stay in place; they look whether books are kept, and do as the original does where not.
+"""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import contextlib
+import functools
+import itertools
+import os
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import thread as executor_threads
+from typing import Any
+
+from playhead_instrumentation import lanes
+from playhead_instrumentation.drivers.quiet import Quiet, Ticket
+from playhead_instrumentation.patches import PATCHES, required
+
+_books: Quiet | None = None
+
+
+def keep(books: Quiet | None, *, live: bool = False) -> None:
+    """From now on these books are kept; None: none. ``live``: the world outside answers, not a tape."""
+    global _books
+    if _books is not None:
+        _books.close()
+    _books = books
+    lanes.on_outside((books.leaves, books.returns) if books is not None and live else None)
+    if books is not None:
+        _hook()
+
+
+@functools.cache
+def _hook() -> None:
+    for name, hook in (
+        ("threading.Condition", _hook_conditions),
+        ("threading.Thread", _hook_threads),
+        ("concurrent.futures.thread", _hook_jobs),
+        ("time.sleep", _hook_sleep),
+        ("asyncio.call_soon_threadsafe", _hook_wakes),
+    ):
+        PATCHES.attempt(name, hook)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_after_fork)
+
+
+def _after_fork() -> None:
+    if _books is not None:
+        _books.after_fork()
+
+
+def _until(timeout: float | None) -> float | None:
+    return None if timeout is None else time.monotonic() + max(0.0, timeout)
+
+
+_places: dict[Any, int] = {}
+"""Whose thread waits for which lock of a condition."""
+
+
+def _hook_conditions() -> None:
+    owner: Any = threading.Condition
+    wait, notify = required(owner, "wait"), required(owner, "notify")
+
+    @functools.wraps(wait)
+    def wait_for_the_turn(self: Any, timeout: float | None = None) -> bool:
+        books = _books
+        if books is None or not self._is_owned() or (timeout is not None and timeout <= 0):
+            return wait(self, timeout)
+        # As the original does, but that the turn comes before the lock is taken again.
+        waiter = _thread.allocate_lock()
+        waiter.acquire()
+        self._waiters.append(waiter)
+        _places[waiter] = threading.get_ident()
+        woken = False
+        books.waits(_until(timeout))
+        saved = self._release_save()
+        try:
+            if timeout is None:
+                woken = waiter.acquire()
+            else:
+                woken = waiter.acquire(True, timeout) if timeout > 0 else waiter.acquire(False)
+            return woken
+        finally:
+            del _places[waiter]
+            try:
+                books.goes_on()
+            finally:
+                self._acquire_restore(saved)
+                if not woken:
+                    with contextlib.suppress(ValueError):
+                        self._waiters.remove(waiter)
+
+    @functools.wraps(notify)
+    def wake_and_notify(self: Any, n: int = 1) -> None:
+        books = _books
+        if books is not None and self._is_owned():
+            waiters: list[Any] = list(itertools.islice(self._waiters, n))
+            for waiter in waiters:
+                place = _places.get(waiter)
+                if place is not None:
+                    books.wake(place)
+        notify(self, n)
+
+    owner.wait, owner.notify = wait_for_the_turn, wake_and_notify
+
+
+def _is_place(thread: threading.Thread) -> bool:
+    """Not playhead's own threads, and not those that export telemetry."""
+    if thread.name.startswith(lanes.OWN_THREADS):
+        return False
+    target = getattr(thread, "_target", None)
+    module = getattr(target, "__module__", None) or type(thread).__module__
+    return not module.startswith("opentelemetry.")
+
+
+def _hook_threads() -> None:
+    owner: Any = threading.Thread
+    start, run = required(owner, "start"), required(owner, "_bootstrap_inner")
+    join = required(owner, "join")
+
+    @functools.wraps(start)
+    def start_with_a_turn(self: threading.Thread) -> None:
+        books = _books
+        if books is None or not _is_place(self):
+            return start(self)
+        # What an executor's worker does has turns of its own.
+        works = getattr(getattr(self, "_target", None), "__module__", "") == executor_threads.__name__
+        ticket = None if works else books.reserve()
+        self.__dict__["_playhead_turn"] = books, ticket
+        try:
+            start(self)
+        except BaseException:
+            if ticket is not None and "_playhead_turn" in self.__dict__:
+                books.give_up(ticket)
+            raise
+
+    @functools.wraps(run)
+    def run_in_turn(self: threading.Thread) -> None:
+        books, ticket = self.__dict__.pop("_playhead_turn", (None, None))
+        if books is None:
+            return run(self)
+        books.begins(ticket)
+        try:
+            run(self)
+        finally:
+            books.ends(self)
+
+    @functools.wraps(join)
+    def join_and_wait(self: threading.Thread, timeout: float | None = None) -> None:
+        books = _books
+        if books is None or not self.is_alive() or (timeout is not None and timeout <= 0):
+            return join(self, timeout)
+        books.joins(self, _until(timeout))
+        try:
+            join(self, timeout)
+        finally:
+            books.joined(self)
+
+    owner.start, owner._bootstrap_inner, owner.join = start_with_a_turn, run_in_turn, join_and_wait
+
+
+class _Pool:
+    """How many jobs of an executor run, and the turns of those that wait for a worker."""
+
+    __slots__ = ("running", "waiting")
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.waiting: deque[Ticket] = deque()
+
+
+class _Job:
+    """A job of an executor. Jobs begin in the order in which they were submitted."""
+
+    __slots__ = ("_books", "_pool", "ticket")
+
+    def __init__(self, books: Quiet, executor: Any) -> None:
+        self._books = books
+        self.ticket = Ticket()
+        with _pools_lock:
+            pool = _pools.get(executor)
+            if pool is None:
+                pool = _pools[executor] = _Pool()
+            self._pool = pool
+            waits = pool.running >= executor._max_workers
+            if waits:
+                pool.waiting.append(self.ticket)
+            else:
+                pool.running += 1
+        if not waits:
+            books.put(self.ticket)
+
+    def begins(self) -> None:
+        """A worker has taken it."""
+        self._books.claim(self.ticket)
+
+    def ends(self) -> None:
+        """It is done, or will not be."""
+        with _pools_lock:
+            pool = self._pool
+            if self.ticket in pool.waiting:
+                pool.waiting.remove(self.ticket)
+                return
+            follows = pool.waiting.popleft() if pool.waiting else None
+            if follows is None:
+                pool.running -= 1
+        if follows is not None:
+            self._books.put(follows)
+
+
+_pools: weakref.WeakKeyDictionary[Any, _Pool] = weakref.WeakKeyDictionary()
+_pools_lock = threading.Lock()
+_submitting = threading.local()
+
+
+def _hook_jobs() -> None:
+    executor: Any = ThreadPoolExecutor
+    item: Any = required(executor_threads, "_WorkItem")
+    submit, make, run = required(executor, "submit"), required(item, "__init__"), required(item, "run")
+
+    @functools.wraps(submit)
+    def submit_with_a_turn(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+        books = _books
+        if books is None:
+            return submit(self, fn, *args, **kwargs)
+        _submitting.made = None
+        _submitting.executor = books, self
+        try:
+            return submit(self, fn, *args, **kwargs)
+        except BaseException:
+            job: _Job | None = _submitting.made
+            if job is not None:
+                job.ends()
+                books.give_up(job.ticket)
+            raise
+        finally:
+            _submitting.executor = _submitting.made = None
+
+    @functools.wraps(make)
+    def make_with_a_turn(self: Any, *args: Any, **kwargs: Any) -> None:
+        make(self, *args, **kwargs)
+        executor = getattr(_submitting, "executor", None)
+        if executor is not None:
+            self._playhead_job = _submitting.made = _Job(*executor)
+
+    @functools.wraps(run)
+    def run_in_turn(self: Any, *args: Any) -> None:
+        books, job = _books, self.__dict__.pop("_playhead_job", None)
+        if books is None or job is None:
+            return run(self, *args)
+        job.begins()
+        try:
+            run(self, *args)
+        finally:
+            job.ends()
+            books.waits()
+
+    executor.submit, item.__init__, item.run = submit_with_a_turn, make_with_a_turn, run_in_turn
+
+
+def _hook_sleep() -> None:
+    sleep = time.sleep
+
+    @functools.wraps(sleep)
+    def sleep_and_wait(seconds: float, /) -> None:
+        books = _books
+        if books is None:
+            return sleep(seconds)
+        books.waits(_until(seconds))
+        try:
+            sleep(seconds)
+        finally:
+            books.goes_on()
+
+    time.sleep = sleep_and_wait
+
+
+def _hook_wakes() -> None:
+    owner: Any = asyncio.BaseEventLoop
+    original = required(owner, "call_soon_threadsafe")
+
+    @functools.wraps(original)
+    def call_and_wake(self: Any, *args: Any, **kwargs: Any) -> Any:
+        handle = original(self, *args, **kwargs)
+        books = _books
+        if books is not None:
+            books.wakes_loop(self)
+        return handle
+
+    owner.call_soon_threadsafe = call_and_wake
+
+
+def hook_loop(watch: Callable[[asyncio.AbstractEventLoop], None]) -> None:
+    """Have ``watch`` told of every event loop that is run, from now on."""
+    owner: Any = asyncio.BaseEventLoop
+    original = required(owner, "run_forever")
+    run_forever = getattr(original, "__wrapped__", original)
+
+    @functools.wraps(run_forever)
+    def watched(self: Any) -> None:
+        watch(self)
+        try:
+            run_forever(self)
+        finally:
+            if _books is not None:
+                _books.stops_loop()
+
+    owner.run_forever = watched
