@@ -62,7 +62,9 @@ def request_difference(tape: RecordedExchange, now: RecordedExchange) -> Differe
     """How two requests differ in what counts for matching: key, then body."""
     if tape.key != now.key:
         return Difference("request line", tape.key, now.key)
-    same = tape.exchange.ask.body.digest and tape.exchange.ask.body.digest == now.exchange.ask.body.digest
+    same = (
+        tape.exchange.ask.body.digest and tape.exchange.ask.body.digest == now.exchange.ask.body.digest
+    )
     found = None if same else body_difference(tape.request, now.request)
     return found or sent_difference(tape, now)
 

@@ -108,9 +108,7 @@ async def main() -> None:
         return "realtime" if "realtime" in offered else None
 
     options: dict[str, Any] = {"process_request": process_request, "max_size": None}
-    async with serve(
-        chat, "127.0.0.1", 0, select_subprotocol=select_subprotocol, **options
-    ) as server:
+    async with serve(chat, "127.0.0.1", 0, select_subprotocol=select_subprotocol, **options) as server:
         print(server.sockets[0].getsockname()[1], flush=True)
         await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
 

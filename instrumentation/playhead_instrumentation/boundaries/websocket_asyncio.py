@@ -83,7 +83,7 @@ def _opening(original: Any) -> Any:
         exchange = begin(session, connecter.uri, _headers(connecter, connection))
         if exchange is None:
             return await original(connecter, *args, **kwargs)
-        setattr(connecter, name, lambda uri: connection)
+        setattr(connecter, name, functools.partial(_made, connection))
         try:
             try:
                 return await _connected(
@@ -131,6 +131,10 @@ async def _connected(
     return connection
 
 
+def _made(connection: Any, _: Any) -> Any:
+    return connection
+
+
 def _headers(connecter: Any, connection: Any) -> list[tuple[str, str]]:
     headers: Any = connection.protocol.connect().headers
     if connecter.additional_headers is not None:
@@ -147,20 +151,15 @@ class Heard(Listener):
         super().__init__(exchange, session)
         self._connection = connection
         self._waiting: deque[Callable[[], None]] = deque()
-        self._raw: bytes | None = b""
-        """What came of the handshake's answer; None once that is there."""
 
     def data(self, original: Any, data: bytes) -> None:
         """Bytes came."""
         self._bring(lambda: self._data(original, data))
 
     def _data(self, original: Any, data: bytes) -> None:
-        connection = self._connection
-        if self._raw is not None:
-            self._raw = None if self.answered else self._raw + data
-        original(connection, data)
-        if self._raw and not self.answered and connection.protocol.handshake_exc is not None:
-            self.noise(self._raw, (connection.local_address, connection.remote_address))
+        if not self.answered:
+            self.raw += data
+        original(self._connection, data)
 
     def eof(self, original: Any) -> bool:
         """The other side says no more. Whether the transport is to stay until the connection has it."""
@@ -189,10 +188,9 @@ class Heard(Listener):
 
         self._bring(bring)
 
-    def event(self, event: Any) -> None:
-        """The state machine made an ``event`` of bytes."""
-        connection = self._connection
-        self.heard(event, (connection.local_address, connection.remote_address))
+    def addresses(self) -> tuple[Any, Any]:
+        """Local and remote address of the connection."""
+        return self._connection.local_address, self._connection.remote_address
 
     def _bring(self, feed: Callable[[], None]) -> None:
         self._waiting.append(feed)
@@ -218,10 +216,13 @@ class Fed(Listener):
         self, exchange: MessageExchange, session: Session, connection: Any, played: Played
     ) -> None:
         super().__init__(exchange, session)
-        self.addresses = addresses_of(played)
         self._connection = connection
         self._played = played
         self._lost = False
+
+    def addresses(self) -> tuple[Any, Any]:
+        """Local and remote address of the recorded connection."""
+        return addresses_of(self._played)
 
     async def play(self) -> None:
         """Bring what came: together what came together."""
@@ -231,7 +232,7 @@ class Fed(Listener):
         try:
             for index, item in enumerate(items(played)):
                 due = played.due(index)
-                if together and (due is None or due.batch != batch):
+                if together and (due is None or due.batch != batch or exchange.call.missing() > 0):
                     self._feed(together)
                     together = []
                 batch = None if due is None else due.batch
@@ -319,12 +320,6 @@ def _connection_lost(
         original(connection, error)
 
 
-def _process_event(listener: Listener, original: Any, connection: Any, event: Any) -> None:
-    if isinstance(listener, Heard):
-        listener.event(event)
-    original(connection, event)
-
-
 def _start_keepalive(listener: Listener, original: Any, connection: Any) -> None:
     if isinstance(listener, Heard):
         with Shadow():
@@ -335,7 +330,6 @@ HEARD = {
     "data_received": _data_received,
     "eof_received": _eof_received,
     "connection_lost": _connection_lost,
-    "process_event": _process_event,
     "start_keepalive": _start_keepalive,
 }
 """Methods of a connection, and what is done in their place where somebody listens."""
@@ -345,7 +339,7 @@ class _Nowhere(asyncio.Transport):
     """Takes what is written, and brings nothing."""
 
     def __init__(self, listener: Fed) -> None:
-        local, remote = listener.addresses
+        local, remote = listener.addresses()
         super().__init__({"sockname": local, "peername": remote})
         self._listener = listener
         self._closing = False

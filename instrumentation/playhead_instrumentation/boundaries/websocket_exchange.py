@@ -10,7 +10,7 @@ import json
 import logging
 import struct
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange
@@ -114,7 +114,9 @@ def closing(code: int | None, reason: str = "") -> bytes:
 
 def close_of(data: bytes) -> tuple[int, str]:
     """The inverse of `closing`; 1005 where there is no code."""
-    return (struct.unpack("!H", data[:2])[0], data[2:].decode("utf-8", "replace")) if data else (1005, "")
+    return (
+        (struct.unpack("!H", data[:2])[0], data[2:].decode("utf-8", "replace")) if data else (1005, "")
+    )
 
 
 def frame(opcode: str, data: bytes, *, final: bool = True) -> bytes:
@@ -154,7 +156,7 @@ def key_of(played: Played) -> str:
 def addresses_of(played: Played) -> tuple[Any, Any]:
     """Local and remote address of the recorded connection."""
     found = json.loads(played.exchange.head.get(a.PLAYHEAD_CONNECTION_ADDRESSES, "[null, null]"))
-    local, remote = (tuple(one) if isinstance(one, list) else one for one in found)
+    local, remote = (tuple(cast("list[Any]", one)) if isinstance(one, list) else one for one in found)
     return local, remote
 
 

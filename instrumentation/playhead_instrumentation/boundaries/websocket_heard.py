@@ -1,7 +1,8 @@
-"""The `websockets` library's state machine, listened to, or fed from a recording: what its clients share."""
+"""The state machine of `websockets`, listened to, or fed from a recording: what its clients share."""
 
 from __future__ import annotations
 
+import functools
 import logging
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,9 @@ from playhead_instrumentation.session import Session
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ExchangeExhausted, ExchangeUnmatched
 from playhead_semconv.facts import Delivery, ErrorRecord
+
+SWITCHING = 101
+"""Status of a handshake that succeeds."""
 
 RANDOM_BYTES = 4
 """Length of what the library puts into a ping."""
@@ -61,6 +65,10 @@ class Listener:
         self.feeding = False
         """Whether the state machine is given bytes now."""
         self.answered = False
+        self.raw = b""
+        """What came before the handshake is answered."""
+        self._known = 0
+        """How many of the events that the state machine holds are on the tape."""
         self.pings: dict[bytes, bytes] = {}
         """At replay: contents of pings, recorded → now."""
         self._of_library: set[bytes] = set()
@@ -76,11 +84,20 @@ class Listener:
         self.place += 1
         return at
 
-    def heard(self, event: Any, addresses: tuple[Any, Any]) -> None:
-        """The state machine made an ``event`` of bytes: the handshake's answer, or a frame."""
+    def addresses(self) -> tuple[Any, Any]:
+        """Local and remote address of the connection."""
+        return None, None
+
+    def _hear(self, events: list[Any]) -> None:
+        """The state machine made ``events`` of bytes: put on the tape those that are new."""
+        for event in events[self._known :]:
+            self._heard(event)
+        self._known = len(events)
+
+    def _heard(self, event: Any) -> None:
         try:
             if hasattr(event, "status_code"):
-                self._head(event, addresses)
+                self._head(event, self.addresses())
             else:
                 opcode = OPCODES.get(int(event.opcode), "binary")
                 if opcode != "pong" or bytes(event.data) not in self._of_library:
@@ -103,11 +120,13 @@ class Listener:
         )
         if response.body:
             self.exchange.received(bytes(response.body), self.next_at(), described("body"))
+        if response.status_code != SWITCHING:
+            self.exchange.finished(self.next_at())
 
-    def noise(self, data: bytes, addresses: tuple[Any, Any]) -> None:
+    def _noise(self, data: bytes) -> None:
         """What came instead of an answer is no HTTP."""
         self.answered = True
-        answered(self.exchange, self.session, self.next_at(), addresses=addresses)
+        answered(self.exchange, self.session, self.next_at(), addresses=self.addresses())
         self.exchange.received(data, self.next_at(), described("raw"))
 
     def ended(self, protocol: Any, error: BaseException | None, at: Delivery | None) -> None:
@@ -142,7 +161,18 @@ class Listener:
         for name in ("ping", "pong"):
             _wrap(protocol, f"send_{name}", self._pinging(name))
         _wrap(protocol, "send_close", self._send_close)
-        _wrap(protocol, "fail", self._fail)
+        _wrap(protocol, "fail", functools.partial(self._fail, protocol))
+        if self.exchange.played is None:
+            _wrap(protocol, "events_received", functools.partial(self._events, protocol))
+
+    def _events(self, protocol: Any, original: Any) -> Any:
+        events = original()
+        self._hear(events)
+        self._known = 0
+        if self.raw and not self.answered and protocol.handshake_exc is not None:
+            self._noise(self.raw)
+            self.raw = b""
+        return events
 
     def _sends(self, opcode: str) -> Any:
         def send(original: Any, data: Any, fin: bool = True) -> None:
@@ -168,7 +198,7 @@ class Listener:
             self._tell(closing(code, reason), described("close"))
         original(code, reason)
 
-    def _fail(self, original: Any, code: Any, reason: str = "") -> None:
+    def _fail(self, protocol: Any, original: Any, code: Any, reason: str = "") -> None:
         try:
             if self.exchange.played is None and not self.exchange.over:
                 problem = sys.exception()
@@ -177,6 +207,7 @@ class Listener:
                         self.came(self.exchange.call.arrive().wait())
                         self.exchange.received(closing(code, reason), self.next_at(), described("fail"))
                 elif problem is not None and not isinstance(problem, EOFError):
+                    self._hear(protocol.events)
                     body = error_body(self.exchange.recorded(problem))
                     self.exchange.received(body, self.next_at(), described("broken"))
         except Exception:
@@ -195,17 +226,16 @@ class Listener:
 
 def _wrap(protocol: Any, name: str, told: Any) -> None:
     original = getattr(protocol, name)
-    setattr(protocol, name, lambda *args, **kwargs: told(original, *args, **kwargs))
+    setattr(protocol, name, functools.partial(told, original))
 
 
 def _passing(error: Any) -> Exception:
     """``error`` in a class that the library lets through to the program as it is."""
     known: Any = sys.modules["websockets.exceptions"]
-    lets_through = getattr(known, "ConcurrencyError", RuntimeError)
-    kind = type(type(error).__name__, (type(error), lets_through), {"__module__": type(error).__module__})
-    made = kind(error.what, cause=error.cause, hint=error.hint)
-    made.__class__.__str__ = type(error).__str__
-    return made
+    lets_through: Any = getattr(known, "ConcurrencyError", RuntimeError)
+    own: Any = error.__class__
+    kind: Any = type(own.__name__, (own, lets_through), {"__module__": own.__module__})
+    return kind(error.what, cause=error.cause, hint=error.hint)
 
 
 def items(played: Played) -> Iterator[Item]:
@@ -250,7 +280,7 @@ def wire_of(listener: Listener, item: Item) -> bytes:
 
 
 def fail_again(protocol: Any, item: Item) -> None:
-    """Bring what is no bytes to the state machine: that the connection was given up, or bytes are bad."""
+    """Bring what is no bytes to the state machine: it was given up, or bytes are bad."""
     if item.opcode == "fail":
         protocol.fail(*close_of(item.data))
     elif item.opcode == "broken":

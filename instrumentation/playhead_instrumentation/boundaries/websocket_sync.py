@@ -1,12 +1,13 @@
-"""WebSockets through `websockets.sync`: the edge of a connection, whose bytes a thread of the library reads.
+"""WebSockets through `websockets.sync`: the edge of a connection that a thread of the library reads.
 
-Patched is where a connection is opened, and what that thread reads from: a socket that is listened to, or,
-at replay, one that brings the bytes of the tape. The library's threads are in the shadow lane.
+Patched is where a connection is opened, and what that thread reads from: a socket that is listened to,
+or, at replay, one that brings the bytes of the tape. The library's threads are in the shadow lane.
 """
 
 from __future__ import annotations
 
 import functools
+import queue
 import selectors
 import sys
 from collections import deque
@@ -51,12 +52,10 @@ def patch(module: ModuleType) -> None:
         return
     for name in ("open_socket", "enable_tls"):
         required(connecter, name)
-    for name in ("process_event", "start_keepalive"):
-        required(connection, name)
+    required(connection, "start_keepalive")
     required(library, "selectors")
     library.selectors = _Selectors()
     connecter.open_connection = _opening(original)
-    connection.process_event = _heard(connection.process_event)
     connection.start_keepalive = _alive(connection.start_keepalive)
 
 
@@ -73,7 +72,9 @@ def _opening(original: Any) -> Any:
         if exchange is None:
             return original(connecter, deadline)
         try:
-            return _connected(exchange, session, connecter, asked.key, lambda: original(connecter, deadline))
+            return _connected(
+                exchange, session, connecter, asked.key, lambda: original(connecter, deadline)
+            )
         except BaseException as error:
             exchange.failed(error)
             raise
@@ -102,7 +103,9 @@ def _connected(
         at = exchange.call.arrive().wait()
         exchange.failed(failed, at, "request")
         raise failed
-    listener: Heard | Fed = Heard(exchange, session) if played is None else Fed(exchange, session, played)
+    listener: Heard | Fed = (
+        Heard(exchange, session) if played is None else Fed(exchange, session, played)
+    )
     creates = connecter.create_connection
 
     def create(sock: Any, protocol: Any, **options: Any) -> Any:
@@ -112,13 +115,17 @@ def _connected(
             prepare(protocol, played)
         listener.tap(protocol)
         listener.protocol = protocol
+        heard = HeardSocket(sock, listener) if played is None else sock
         with Shadow():
-            return creates(HeardSocket(sock, listener) if played is None else sock, protocol, **options)
+            connection = creates(heard, protocol, **options)
+        # Who waits in a queue that is written in C is not seen to wait.
+        connection.recv_messages.frames = queue.Queue()
+        return connection
 
     replaced: dict[str, Any] = {"create_connection": create}
     if isinstance(listener, Fed):
         nowhere = PlayedSocket(listener)
-        replaced |= {"open_socket": lambda _: nowhere, "enable_tls": lambda sock, _: sock, "sock": None}
+        replaced |= {"open_socket": nowhere.opened, "enable_tls": nowhere.opened, "sock": None}
     before = {name: connecter.__dict__[name] for name in replaced if name in connecter.__dict__}
     connecter.__dict__.update(replaced)
     try:
@@ -138,13 +145,13 @@ def _listened(listener: Heard, original: Any) -> Any:
             connection = original()
     except Exception as error:
         at = exchange.call.arrive().wait()
-        if listener.answered:
-            listener.opened(at)
+        if listener.answered or listener.gone:
+            listener.opened()
         elif not exchange.over:
             exchange.broken(record_of_opening(exchange, error), at)
         raise
     exchange.call.arrive().wait()
-    listener.opened(None)
+    listener.opened()
     return connection
 
 
@@ -155,30 +162,37 @@ class Heard(Listener):
         super().__init__(exchange, session)
         self.protocol: Any = None
         self._opening = True
+        self.sock: Any = None
         self._gone: tuple[BaseException | None, Any] | None = None
+
+    def addresses(self) -> tuple[Any, Any]:
+        """Local and remote address of the connection."""
+        return _name(self.sock.getsockname), _name(self.sock.getpeername)
 
     def lost(self, error: BaseException | None) -> None:
         """Nothing comes any more."""
         if self._opening:
-            self._gone = error, self.at
+            self._gone = self._gone or (error, self.at)
         else:
             self.ended(self.protocol, error, self.at)
 
-    def opened(self, at: Any) -> None:
+    @property
+    def gone(self) -> bool:
+        """Whether the other side has ended the connection before the handshake was over."""
+        return self._gone is not None and self._gone[1] is not None
+
+    def opened(self) -> None:
         """The handshake is over."""
         self._opening = False
         if self._gone is not None:
-            error, lost_at = self._gone
-            self.ended(self.protocol, error, at or lost_at)
-        elif at is not None:
-            self.ended(self.protocol, None, at)
+            self.ended(self.protocol, *self._gone)
 
 
 class HeardSocket:
     """A connection's socket; what comes waits for its turn."""
 
-    def __init__(self, sock: Any, listener: Heard) -> None:
-        self._sock = sock
+    def __init__(self, sock: Any, listener: Any) -> None:
+        self._sock = listener.sock = sock
         self.listener = listener
 
     def __getattr__(self, name: str) -> Any:
@@ -204,11 +218,14 @@ class HeardSocket:
             raise problem
         if not data:
             listener.lost(None)
+        elif not listener.answered:
+            listener.raw += data
         listener.feeding = True
         return data
 
     def close(self) -> None:
-        """As the socket does."""
+        """As the socket does. It is the program's doing."""
+        self.listener.at = None
         self.listener.lost(None)
         self._sock.close()
 
@@ -219,11 +236,14 @@ class Fed(Listener):
     def __init__(self, exchange: MessageExchange, session: Session, played: Played) -> None:
         super().__init__(exchange, session)
         self.protocol: Any = None
-        self.addresses = addresses_of(played)
         self._played = played
         self._items: deque[tuple[int, Item]] = deque(enumerate(items(played)))
         self._closed = False
         self._turn: Turn | None = None
+
+    def addresses(self) -> tuple[Any, Any]:
+        """Local and remote address of the recorded connection."""
+        return addresses_of(self._played)
 
     def bring(self) -> bytes:
         """What comes next; nothing when the connection is there no more. Raises what was raised."""
@@ -232,7 +252,8 @@ class Fed(Listener):
         while self._items and not self._closed:
             index, item = self._items[0]
             due = played.due(index)
-            if data and (due is None or due.batch != batch or not wire_of(self, item)):
+            apart = due is None or due.batch != batch or not wire_of(self, item)
+            if data and (apart or exchange.call.missing() > 0):
                 return data
             batch = None if due is None else due.batch
             try:
@@ -266,7 +287,7 @@ class Fed(Listener):
         self._closed = True
         if self._turn is not None:
             self._turn.give_up()
-        self.exchange.abandoned()
+        self.ended(self.protocol, None, None)
 
 
 class PlayedSocket:
@@ -278,6 +299,10 @@ class PlayedSocket:
         self.listener = listener
         self._ready: bytes | None = None
         self._error: BaseException | None = None
+
+    def opened(self, *_: Any) -> PlayedSocket:
+        """In the place of what opens a connection, or wraps it."""
+        return self
 
     def await_bytes(self) -> None:
         """Wait for what comes next."""
@@ -298,11 +323,11 @@ class PlayedSocket:
 
     def getsockname(self) -> Any:
         """As it was."""
-        return self.listener.addresses[0]
+        return self.listener.addresses()[0]
 
     def getpeername(self) -> Any:
         """As it was."""
-        return self.listener.addresses[1]
+        return self.listener.addresses()[1]
 
     def fileno(self) -> int:
         """Of no file."""
@@ -360,17 +385,6 @@ class _Selectors:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(selectors, name)
-
-
-def _heard(original: Any) -> Any:
-    @functools.wraps(original)
-    def process_event(connection: Any, event: Any) -> None:
-        sock = connection.socket
-        if isinstance(sock, HeardSocket):
-            sock.listener.heard(event, (_name(sock.getsockname), _name(sock.getpeername)))
-        original(connection, event)
-
-    return process_event
 
 
 def _name(asked: Any) -> Any:

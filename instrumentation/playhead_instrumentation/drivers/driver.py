@@ -149,7 +149,7 @@ class Call:
         self._append(e.PLAYHEAD_EXCHANGE_DATA, {a.PLAYHEAD_EXCHANGE_DIRECTION: "out"}, body)
 
     def message(self, data: bytes, attributes: Mapping[str, Any] | None = None) -> None:
-        """A message is about to go out. `ExchangeUnmatched` where the tape holds another in its place."""
+        """A message is about to go out. `ExchangeUnmatched` where the tape holds another."""
         kept, count = self._driver.redactor.body(data)
         values: dict[str, Any] = {a.PLAYHEAD_EXCHANGE_DIRECTION: "out", **(attributes or {})}
         if count:

@@ -129,7 +129,8 @@ class TapeGate(HeldGate):
             waiter.moved = True
             self.moved += 1
             return waiter
-        if self._never and self._quiet.for_good():
+        sure = not self._quiet.guesses() or time.monotonic() > self._progress_s + self._patience_s
+        if self._never and sure and self._quiet.for_good():
             waiter = self._never.pop(0)
             waiter.refused = True
             return waiter
