@@ -24,6 +24,8 @@ VERBS = {
     "show": "show a run as a tree of steps, or one step whole",
     "tail": "follow a run while it goes on",
     "replay": "run the recorded command again, answered from its tape",
+    "diff": "compare two runs: where they part, and how",
+    "variability": "how many ways the runs of one agent take, and where they part",
     "doctor": "say what is recorded, what is not, and why",
     "spool": "look at what was not delivered, and deliver it",
     "completion": "print the completion script of a shell",
