@@ -157,6 +157,8 @@ class End(msgspec.Struct, frozen=True):
     """BLAKE3 of the answer's bytes as they were recorded; empty where none came."""
     after: int = 0
     """How many messages the program had sent before it."""
+    attributes: dict[str, Any] = {}
+    """What else the end says: the status of a call, …"""
 
 
 class Fidelity(StrEnum):

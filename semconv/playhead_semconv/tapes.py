@@ -190,7 +190,9 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
             after = len(exchange.sent)
             exchange.parts.append(Part(fact.body, fact.time_ns, fact.delivery, fact.attributes, after))
         elif fact.name == e.PLAYHEAD_EXCHANGE_END:
-            exchange.end = msgspec.structs.replace(end_of(fact), after=len(exchange.sent))
+            exchange.end = msgspec.structs.replace(
+                end_of(fact), after=len(exchange.sent), attributes=fact.attributes
+            )
             if a.PLAYHEAD_FIDELITY in fact.attributes:
                 exchange.fidelity = Fidelity(fact.attributes[a.PLAYHEAD_FIDELITY])
     for id, made in pieces.items():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from playhead_instrumentation.boundaries import (
     clock,
     entropy,
+    grpc_aio,
+    grpc_sync,
     http,
     http_aiohttp,
     http_stdlib,
@@ -26,6 +28,8 @@ def watch(patches: Patches, session: Session) -> None:
     http_stdlib.watch(patches)
     http_urllib3.watch(patches)
     http_aiohttp.watch(patches)
+    grpc_sync.watch(patches)
+    grpc_aio.watch(patches)
     websocket_asyncio.watch(patches)
     websocket_sync.watch(patches)
     output.watch(patches, session)

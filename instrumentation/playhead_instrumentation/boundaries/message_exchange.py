@@ -157,9 +157,9 @@ class MessageExchange:
         """Nothing is to be waited for any more."""
         self._wake()
 
-    def finished(self, at: Delivery | None) -> None:
-        """It ended in order."""
-        self._end("complete", at, None)
+    def finished(self, at: Delivery | None, said: Mapping[str, Any] | None = None) -> None:
+        """It ended in order. ``said``: what the end says."""
+        self._end("complete", at, None, said)
 
     def failed(self, error: BaseException, at: Delivery | None = None, phase: str = "") -> None:
         """It ended with ``error``. ``phase``: as in `ErrorRecord`."""
@@ -171,9 +171,11 @@ class MessageExchange:
                 ErrorRecord(record.module, record.qualname, record.message, record.args, phase), at
             )
 
-    def broken(self, record: ErrorRecord, at: Delivery | None) -> None:
+    def broken(
+        self, record: ErrorRecord, at: Delivery | None, said: Mapping[str, Any] | None = None
+    ) -> None:
         """The same, of an error that is described already."""
-        self._end("error", at, record)
+        self._end("error", at, record, said)
 
     def exhausted(self, error: ExchangeExhausted) -> None:
         """The tape ends before this does."""
@@ -188,9 +190,15 @@ class MessageExchange:
         """The program has let go of it. Safe in a finalizer."""
         self._end("abandoned", None, None)
 
-    def _end(self, how: EndedHow, at: Delivery | None, error: ErrorRecord | None) -> None:
+    def _end(
+        self,
+        how: EndedHow,
+        at: Delivery | None,
+        error: ErrorRecord | None,
+        said: Mapping[str, Any] | None = None,
+    ) -> None:
         try:
-            if not self.call.end(how, at, error):
+            if not self.call.end(how, at, error, said):
                 return
             self._session.closed(self)
             if self.call.inherited:

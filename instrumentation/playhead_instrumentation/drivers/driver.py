@@ -183,13 +183,19 @@ class Call:
             self._driver.gate.skip(self.verdict.deliveries(self._arrived))
         self.verdict = Refused(error)
 
-    def end(self, how: EndedHow, at: Delivery | None = None, error: ErrorRecord | None = None) -> bool:
+    def end(
+        self,
+        how: EndedHow,
+        at: Delivery | None = None,
+        error: ErrorRecord | None = None,
+        said: Mapping[str, Any] | None = None,
+    ) -> bool:
         """It is over; whether this was the end. Idempotent, without a lock, safe in a finalizer."""
         try:
             self._open.pop()
         except IndexError:
             return False
-        attributes: dict[str, Any] = {a.PLAYHEAD_END_HOW: how}
+        attributes: dict[str, Any] = {a.PLAYHEAD_END_HOW: how, **(said or {})}
         if self._answer is not None:
             attributes[a.PLAYHEAD_END_DIGEST] = self._answer.hexdigest()
         if error is not None:

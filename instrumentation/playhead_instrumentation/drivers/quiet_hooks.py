@@ -112,13 +112,17 @@ def _hook_conditions() -> None:
     owner.wait, owner.notify = wait_for_the_turn, wake_and_notify
 
 
+POLLER = "PollerCompletionQueue._poll_wrapper"
+"""What a thread runs that only tells an event loop that something came."""
+
+
 def _is_place(thread: threading.Thread) -> bool:
-    """Not playhead's own threads, and not those that export telemetry."""
+    """Not playhead's own threads, not those that export telemetry, not the poller of `grpc.aio`."""
     if thread.name.startswith(lanes.OWN_THREADS):
         return False
     target = getattr(thread, "_target", None)
     module = getattr(target, "__module__", None) or type(thread).__module__
-    return not module.startswith("opentelemetry.")
+    return not module.startswith("opentelemetry.") and getattr(target, "__qualname__", "") != POLLER
 
 
 def _hook_threads() -> None:
