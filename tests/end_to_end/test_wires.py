@@ -42,8 +42,9 @@ with connect_sync(url) as socket:
 """
 
 
-def test_a_recorded_agent_is_shown_and_replays_identical(home: Home):
-    agent = Path(home.folder, "wires.py")
+def test_a_recorded_agent_is_shown_and_replays_identical(tmp_path: Path):
+    home = Home(tmp_path, {})
+    agent = tmp_path / "wires.py"
     agent.write_text(AGENT)
     with WebSocketServer() as sockets, GrpcServer() as calls:
         done = home.playhead("record", agent, sockets.url("/chat"), calls.target)
