@@ -29,7 +29,7 @@ from playhead_instrumentation.boundaries.http_stdlib import recording
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import Played
-from playhead_instrumentation.lanes import Outside, Shadow
+from playhead_instrumentation.lanes import Outside
 from playhead_instrumentation.patches import Patches, required
 from playhead_instrumentation.session import Session, current
 from playhead_semconv.errors import ExchangeExhausted, PlayheadError
@@ -367,8 +367,7 @@ class _PlayedCall:
                         events.put(rest)
                     return
 
-        with Shadow():
-            threading.Thread(target=bring, daemon=True).start()
+        threading.Thread(target=bring, daemon=True).start()
 
     def _next_done(self) -> Any:
         with self._changed:

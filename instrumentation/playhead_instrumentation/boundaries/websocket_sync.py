@@ -1,13 +1,12 @@
 """WebSockets through `websockets.sync`: the edge of a connection that a thread of the library reads.
 
 Patched is where a connection is opened, and what that thread reads from: a socket that is listened to,
-or, at replay, one that brings the bytes of the tape. The library's threads are in the shadow lane.
+or, at replay, one that brings the bytes of the tape. Its keepalive is in the shadow lane.
 """
 
 from __future__ import annotations
 
 import functools
-import queue
 import selectors
 import sys
 from collections import deque
@@ -116,11 +115,7 @@ def _connected(
         listener.tap(protocol)
         listener.protocol = protocol
         heard = HeardSocket(sock, listener) if played is None else sock
-        with Shadow():
-            connection = creates(heard, protocol, **options)
-        # Who waits in a queue that is written in C is not seen to wait.
-        connection.recv_messages.frames = queue.Queue()
-        return connection
+        return creates(heard, protocol, **options)
 
     replaced: dict[str, Any] = {"create_connection": create}
     if isinstance(listener, Fed):

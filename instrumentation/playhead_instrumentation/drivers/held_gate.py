@@ -115,6 +115,7 @@ class HeldGate:
                 return True
             if not self._joins(waiter):
                 return False
+            waiter.came = True
             if waiter.blocks:
                 # It comes from outside, and has its turn from now on: nobody else is let through.
                 self._quiet.wake(waiter.place)
@@ -140,6 +141,8 @@ class HeldGate:
     def dismiss(self, waiter: Waiting) -> None:
         """``waiter`` is to wait no longer, wherever it does."""
         with self._lock:
+            if waiter.came:
+                return
             waiter.given_up = True
             self._left(waiter)
             self._let_through(waiter)
@@ -208,13 +211,26 @@ class HeldGate:
 class Waiting:
     """A turn that may have to be waited for."""
 
-    __slots__ = ("_future", "_gate", "_loop", "due", "given_up", "moved", "opened", "place", "refused")
+    __slots__ = (
+        "_future",
+        "_gate",
+        "_loop",
+        "came",
+        "due",
+        "given_up",
+        "moved",
+        "opened",
+        "place",
+        "refused",
+    )
 
     def __init__(self, gate: HeldGate, due: Delivery | None) -> None:
         self.due = due
         """Its delivery: on the tape that is played, or, once it was let through, of the recording."""
         self.moved = False
         self.refused = False
+        self.came = False
+        """Whether it was let through."""
         self.given_up = False
         self.place = threading.get_ident()
         self.opened = _thread.allocate_lock()
@@ -274,6 +290,7 @@ class Waiting:
 
     def let_through(self) -> bool:
         """It is its turn; False if nobody waits there. Called under the gate's lock, from any thread."""
+        self.came = True
         future, loop = self._future, self._loop
         if future is None or loop is None:
             if self.opened.locked():
