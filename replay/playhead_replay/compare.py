@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
-from playhead_replay.matching import Match, Matching, match
+from playhead_replay.matching import MESSAGES, Match, Matching, match
 from playhead_replay.outputs import Effect, Outputs, Stream
 from playhead_replay.reads import counts_of_reads, live_reads
 from playhead_replay.report import Divergence, DivergenceKind, OutputCheck, Report
@@ -286,7 +286,7 @@ def _answer_difference(tape: RecordedExchange, now: RecordedExchange) -> Differe
 
 def _let_go(now: RecordedExchange) -> bool:
     """Whether the program did not wait for the end of an exchange of messages."""
-    messages = now.exchange.id.kind in ("websocket", "grpc")
+    messages = now.exchange.id.kind in MESSAGES
     return messages and now.end is not None and now.end.how == "abandoned"
 
 

@@ -10,6 +10,9 @@ from playhead_semconv import attributes as a
 from playhead_semconv.difference import Difference, body_difference, message_difference, shown
 from playhead_semconv.facts import Fidelity
 
+MESSAGES = ("websocket", "grpc")
+"""Exchanges in which the program sends message after message."""
+
 
 @dataclass(slots=True)
 class Match:
@@ -71,6 +74,8 @@ def request_difference(tape: RecordedExchange, now: RecordedExchange) -> Differe
 
 def sent_difference(tape: RecordedExchange, now: RecordedExchange) -> Difference | None:
     """How the messages differ that the program sent while the exchange went on."""
+    if now.exchange.id.kind not in MESSAGES:
+        return None
     left, right = tape.exchange.sent, now.exchange.sent
     for number in range(max(len(left), len(right))):
         if number >= len(left):

@@ -136,13 +136,6 @@ class Part(msgspec.Struct, frozen=True):
     """How many messages the program had sent before it."""
 
 
-class Sent(msgspec.Struct, frozen=True):
-    """A message that the program sent while an exchange went on."""
-
-    data: Content
-    attributes: dict[str, Any] = {}
-
-
 EndedHow: TypeAlias = Literal["complete", "error", "abandoned"]
 
 
@@ -155,10 +148,12 @@ class End(msgspec.Struct, frozen=True):
     time_ns: int = 0
     digest: bytes = b""
     """BLAKE3 of the answer's bytes as they were recorded; empty where none came."""
+    values: dict[str, Any] = {}
+    """Attributes of the end fact."""
+    body: Content | None = None
+    """What the end brought, where it is more than an end: what a process did to the workspace."""
     after: int = 0
     """How many messages the program had sent before it."""
-    attributes: dict[str, Any] = {}
-    """What else the end says: the status of a call, …"""
 
 
 class Fidelity(StrEnum):
@@ -192,7 +187,7 @@ class Exchange(msgspec.Struct):
     fidelity: Fidelity | None = None
     origin: tuple[bytes, int] | None = None
     """When played: instance and sequence number of the exchange on the tape it came from."""
-    sent: list[Sent] = []
-    """Messages that the program sent; not the pieces of a request body that is made while it is sent."""
+    sent: list[Part] = []
+    """What the program sent after it had asked."""
     head_after: int = 0
-    """How many of them it had sent before the head came."""
+    """How much of that it had sent before the head came."""

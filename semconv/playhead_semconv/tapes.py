@@ -19,7 +19,6 @@ from playhead_semconv.facts import (
     Fact,
     Fidelity,
     Part,
-    Sent,
     digest_of,
 )
 from playhead_semconv.frames import Header, Record
@@ -145,13 +144,15 @@ class MemoryTape:
 def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
     """Fold request, response, data and end facts into exchanges, in order of their requests."""
     exchanges: dict[ExchangeId, Exchange] = {}
-    pieces: dict[ExchangeId, list[bytes]] = {}
-    """Of request bodies that are made while they are sent."""
+    made: set[ExchangeId] = set()
+    """Whose request body was made while it was sent."""
     for fact in facts:
         if fact.exchange is None:
             continue
         if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST:
             at = fact.attributes
+            if fact.body is None:
+                made.add(fact.exchange)
             exchanges[fact.exchange] = Exchange(
                 id=fact.exchange,
                 ask=Ask(
@@ -168,8 +169,6 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
                 first_seq=fact.seq,
                 last_seq=fact.seq,
             )
-            if fact.body is None:
-                pieces[fact.exchange] = []
             continue
         exchange = exchanges.get(fact.exchange)
         if exchange is None:
@@ -182,24 +181,23 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
             exchange.head_after = len(exchange.sent)
         elif fact.name == e.PLAYHEAD_EXCHANGE_DATA and fact.body is not None:
             if fact.attributes.get(a.PLAYHEAD_EXCHANGE_DIRECTION) == "out":
-                if fact.exchange in pieces:
-                    pieces[fact.exchange].append(fact.body.inline or b"")
-                else:
-                    exchange.sent.append(Sent(fact.body, fact.attributes))
+                exchange.sent.append(_part_of(fact, fact.body))
                 continue
-            after = len(exchange.sent)
-            exchange.parts.append(Part(fact.body, fact.time_ns, fact.delivery, fact.attributes, after))
+            exchange.parts.append(_part_of(fact, fact.body, len(exchange.sent)))
         elif fact.name == e.PLAYHEAD_EXCHANGE_END:
-            exchange.end = msgspec.structs.replace(
-                end_of(fact), after=len(exchange.sent), attributes=fact.attributes
-            )
+            exchange.end = msgspec.structs.replace(end_of(fact), after=len(exchange.sent))
             if a.PLAYHEAD_FIDELITY in fact.attributes:
                 exchange.fidelity = Fidelity(fact.attributes[a.PLAYHEAD_FIDELITY])
-    for id, made in pieces.items():
-        if made:
-            whole = Content.of(b"".join(made))
-            exchanges[id].ask = msgspec.structs.replace(exchanges[id].ask, body=whole)
+    for id in made:
+        exchange = exchanges[id]
+        if exchange.sent:
+            whole = Content.of(b"".join(piece.data.inline or b"" for piece in exchange.sent))
+            exchange.ask = msgspec.structs.replace(exchange.ask, body=whole)
     return exchanges
+
+
+def _part_of(fact: Fact, body: Content, after: int = 0) -> Part:
+    return Part(body, fact.time_ns, fact.delivery, fact.attributes, after)
 
 
 def end_of(fact: Fact) -> End:
@@ -221,6 +219,8 @@ def end_of(fact: Fact) -> End:
         error,
         fact.time_ns,
         _digest(at.get(a.PLAYHEAD_END_DIGEST)),
+        at,
+        fact.body,
     )
 
 

@@ -13,6 +13,7 @@ from playhead_instrumentation.boundaries import (
     http_urllib3,
     network,
     output,
+    process,
     websocket_asyncio,
     websocket_sync,
 )
@@ -33,4 +34,5 @@ def watch(patches: Patches, session: Session) -> None:
     websocket_asyncio.watch(patches)
     websocket_sync.watch(patches)
     output.watch(patches, session)
+    process.watch(patches, session)
     network.watch(session)

@@ -111,9 +111,9 @@ def head_of(played: Played) -> Any:
 def status_of(played: Played) -> Status | None:
     """The recorded status; None where there is none."""
     end = played.exchange.end
-    if end is None or a.RPC_GRPC_STATUS_CODE not in end.attributes:
+    if end is None or a.RPC_GRPC_STATUS_CODE not in end.values:
         return None
-    said = end.attributes
+    said = end.values
     trailers = said.get(a.PLAYHEAD_GRPC_TRAILERS)
     return Status(
         int(said[a.RPC_GRPC_STATUS_CODE]),
@@ -164,14 +164,14 @@ def play_again(exchange: MessageExchange, played: Played, index: int, at: Delive
     if end is not None and status is not None:
         exchange.describe({a.RPC_GRPC_STATUS_CODE: status.code})
         said = {
-            name: end.attributes[name]
+            name: end.values[name]
             for name in (
                 a.RPC_GRPC_STATUS_CODE,
                 a.PLAYHEAD_GRPC_DETAILS,
                 a.PLAYHEAD_GRPC_TRAILERS,
                 a.PLAYHEAD_GRPC_DEBUG,
             )
-            if name in end.attributes
+            if name in end.values
         }
         if end.error is None:
             exchange.finished(at, said)

@@ -198,7 +198,7 @@ class MessageExchange:
         said: Mapping[str, Any] | None = None,
     ) -> None:
         try:
-            if not self.call.end(how, at, error, said):
+            if not self.call.end(how, at, error, values=said):
                 return
             self._session.closed(self)
             if self.call.inherited:

@@ -241,8 +241,8 @@ def test_the_tape_holds_a_call_as_it_went():
     assert tape.read(second.parts[0].data).endswith(b":with call")
     assert second.head[a.PLAYHEAD_GRPC_METADATA][:4] == ["served-by", "test", "raw-bin", "AP8="]
     assert second.end is not None
-    assert second.end.attributes[a.RPC_GRPC_STATUS_CODE] == 0
-    assert second.end.attributes[a.PLAYHEAD_GRPC_TRAILERS] == ["took", "1"]
+    assert second.end.values[a.RPC_GRPC_STATUS_CODE] == 0
+    assert second.end.values[a.PLAYHEAD_GRPC_TRAILERS] == ["took", "1"]
     collect = next(one for one in tape.exchanges().values() if one.ask.key.endswith("/Collect"))
     assert [tape.read(sent.data) for sent in collect.sent] == [b"a", b"b", b"c"]
 
