@@ -11,6 +11,7 @@ from playhead_instrumentation.boundaries import (
     http_urllib3,
     network,
     output,
+    timers,
 )
 from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session
@@ -19,6 +20,7 @@ from playhead_instrumentation.session import Session
 def watch(patches: Patches, session: Session) -> None:
     """Patch every boundary, each when its module is imported."""
     clock.watch(patches)
+    timers.watch(patches)
     entropy.watch(patches, session)
     http.watch(patches)
     http_stdlib.watch(patches)

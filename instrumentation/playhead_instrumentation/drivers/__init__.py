@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from playhead_instrumentation.drivers import quiet_hooks, wakes
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.drivers.gate import OpenGate
+from playhead_instrumentation.drivers.held_gate import HeldGate
 from playhead_instrumentation.drivers.player import Player, deliveries
 from playhead_instrumentation.drivers.strict_gate import StrictGate
 from playhead_instrumentation.drivers.tape_gate import TapeGate
@@ -19,9 +21,18 @@ def open_driver(
 
     ``strict``: record one delivery at a time. Where that is not possible the gate's level says so.
     """
+    quiet_hooks.install()
+    wakes.hook_clocks()
     if tape is None:
-        return Driver(sink, redactor, World(), StrictGate() if strict else OpenGate())
-    player = Player(tape)
-    order = [*deliveries(player.exchanges()), *player.lane_ends.values()]
-    gate = TapeGate(order, level=player.level)
-    return Driver(sink, redactor, player, gate, player.lane_ends, tape)
+        gate = StrictGate() if strict else OpenGate()
+        driver = Driver(sink, redactor, World(), gate)
+    else:
+        player = Player(tape)
+        order = [*deliveries(player.exchanges()), *player.lane_ends.values(), *player.wakes.values()]
+        gate = TapeGate(order, level=player.level, spun=player.spun)
+        driver = Driver(sink, redactor, player, gate, player.lane_ends, tape, player.wakes)
+        gate.on_moved = driver.moved
+    if isinstance(gate, HeldGate) and gate.level == "strict":
+        gate.on_spun = driver.wakes.spun
+    wakes.keep(driver.wakes)
+    return driver

@@ -20,6 +20,8 @@ from playhead_instrumentation.drivers.bodies import Bodies
 from playhead_instrumentation.drivers.gate import Gate, Turn
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.drivers.verdict import Played, Refused, Source, Verdict
+from playhead_instrumentation.drivers.wakes import Wakes
+from playhead_instrumentation.drivers.wakes import keep as keep_wakes
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -109,9 +111,9 @@ class Call:
         """The turn of the next thing that enters the program: head, part or end."""
         verdict = self.verdict
         if not isinstance(verdict, Played):
-            return self._driver.gate.arrive(None)
-        due = verdict.due(self._arrived)
-        return self._driver.gate.never() if due is None else self._driver.gate.arrive(due)
+            return self._driver.gate.arrive(None, self.id)
+        due, gate = verdict.due(self._arrived), self._driver.gate
+        return gate.never(self.id) if due is None else gate.arrive(due, self.id)
 
     def head(self, values: dict[str, Any], at: Delivery | None) -> None:
         """The head of the answer: status, headers, …, credentials already removed."""
@@ -191,8 +193,12 @@ class Driver:
         gate: Gate,
         lane_ends: Mapping[int, Delivery] | None = None,
         tape: Tape | None = None,
+        wakes: Mapping[ExchangeId, Delivery] | None = None,
     ) -> None:
-        """``lane_ends``: when the threads and jobs ended on the ``tape`` that is played."""
+        """``lane_ends``: when the threads and jobs ended on the ``tape`` that is played; ``wakes``:
+
+        when what ended by time did.
+        """
         self._lane_ends = lane_ends or {}
         self.sink = sink
         self.redactor = redactor
@@ -205,6 +211,7 @@ class Driver:
         self._bodies = Bodies(redactor.body)
         self._bodies_of = sink.instance
         self.reads = Reads(sink, self.declare, tape)
+        self.wakes = Wakes(sink, gate, self.reads, self.declare, wakes)
 
     def open(
         self,
@@ -316,14 +323,21 @@ class Driver:
         if lane.declared_on != self.sink.instance:
             return
         try:
-            at = self.gate.arrive(self._lane_ends.get(lane.hash)).wait()
+            who = ExchangeId(lane.hash, "end", 0)
+            at = self.gate.arrive(self._lane_ends.get(lane.hash), who).wait()
             lane.ended = at
             self._append_lane(lane, at)
         except Exception:
             log.debug("playhead could not record the end of a lane", exc_info=True)
 
+    def moved(self, who: ExchangeId | None) -> None:
+        """Something enters out of order, because nobody else could go on."""
+        lane = lanes.MAIN.hash if who is None else who.lane
+        self.sink.append(Fact(time.time_ns(), lane, e.PLAYHEAD_MOVED, exchange=who))
+
     def close(self) -> None:
         """Nobody waits for a turn any more."""
+        keep_wakes(None)
         self.gate.close()
 
     def _written(self, body: bytes, attributes: dict[str, Any]) -> tuple[bytes, Content]:

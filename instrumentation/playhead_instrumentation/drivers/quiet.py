@@ -9,18 +9,25 @@ in something else is told by the processor time of its thread, which does not gr
 
 from __future__ import annotations
 
+import contextlib
 import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any
+
+from playhead_instrumentation.drivers.real_time import REAL
 
 HOLD_S = 0.1
 """A busy thread that used no processor time for so long is taken to wait."""
 
 IDLE_CPU_NS = 1_000_000
 """So much processor time is none."""
+
+STARVED_HOLD_S = 1.0
+"""So long somebody is waited for who would run, but gets no processor."""
+
+_threads: dict[int, threading.Thread] = vars(threading)["_active"]
 
 
 class Ticket:
@@ -62,16 +69,17 @@ class Quiet:
         self._closed = False
         self._busy: set[int] = {threading.get_ident()}
         self._idle: dict[int, float | None] = {}
-        """Place → when it goes on by itself (`time.monotonic`); None: when somebody wakes it."""
+        """Place → when it goes on by itself (`REAL.now_s`); None: when somebody wakes it."""
         self._turns: deque[Ticket] = deque()
         self._granted: Ticket | None = None
         """Of whom it is the turn, and who has not begun to run yet."""
         self._granted_s = 0.0
         self._reserved: dict[int, Ticket] = {}
         """Tickets of places that were woken."""
-        self._joining: dict[threading.Thread, list[int]] = {}
+        self._joining: dict[threading.Thread, dict[int, Any]] = {}
+        """Who waits for the end of a thread, and the lock at which it does."""
         self._ended: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
-        self._loops: dict[int, Any] = {}
+        self._loops: dict[int, tuple[Any, Callable[[], bool]]] = {}
         self._selecting: set[int] = set()
         """Places whose event loop is idle."""
         self._away: set[int] = set()
@@ -105,7 +113,7 @@ class Quiet:
             return self.quiet() and all(until is None for until in self._idle.values())
 
     def latest_alarm(self) -> float:
-        """When the last of those who sleep goes on (`time.monotonic`); 0: nobody does."""
+        """When the last of those who sleep goes on (`REAL.now_s`); 0: nobody does."""
         with self._lock:
             return max((until for until in self._idle.values() if until is not None), default=0.0)
 
@@ -114,7 +122,7 @@ class Quiet:
 
         Who uses processor time again is busy again, for half as long as before.
         """
-        now = time.monotonic()
+        now = REAL.now_s()
         with self._lock:
             if self._ready():
                 return False
@@ -126,14 +134,17 @@ class Quiet:
                     watched.since_s, watched.cpu_ns = now, _cpu_ns(place)
                     continue
                 used_ns = _cpu_ns(place)
-                computes = used_ns - watched.cpu_ns > IDLE_CPU_NS
-                hold_s = (self._computing_hold_s if computes else self._hold_s) / 2**watched.times
+                if used_ns - watched.cpu_ns > IDLE_CPU_NS:
+                    hold_s = self._computing_hold_s
+                else:
+                    hold_s = STARVED_HOLD_S if runnable(place) else self._hold_s
+                hold_s /= 2**watched.times
                 if now - watched.since_s >= hold_s:
                     watched.since_s = None
                     watched.times = min(watched.times + 1, 8)
                     self._busy.discard(place)
                     self._stuck[place] = used_ns
-            if self._granted is not None and now - self._granted_s >= self._hold_s:
+            if self._granted is not None and now - self._granted_s >= STARVED_HOLD_S:
                 self._granted = None
             self._grant()
             return not self._busy and self._granted is None and not self._turns
@@ -141,7 +152,7 @@ class Quiet:
     def _grant(self) -> None:
         """Whoever is next runs, if nobody does."""
         if self._turns and not self._busy and self._granted is None:
-            self._granted, self._granted_s = self._turns.popleft(), time.monotonic()
+            self._granted, self._granted_s = self._turns.popleft(), REAL.now_s()
             self._granted.opened.release()
 
     def _unstick(self) -> None:
@@ -264,33 +275,36 @@ class Quiet:
             self._away.discard(place)
             for kept in (self._idle, self._stuck, self._watched, self._loops):
                 kept.pop(place, None)
-            for joining in self._joining.pop(thread, []):
+            for joining, lock in self._joining.pop(thread, {}).items():
                 self.wake(joining)
+                if lock is not None:
+                    with contextlib.suppress(RuntimeError):  # its turn has come meanwhile
+                        lock.release()
             self._grant()
         self._changed()
 
-    def joins(self, thread: threading.Thread, until: float | None) -> None:
-        """This thread waits for the end of another."""
+    def joins(self, thread: threading.Thread, until: float | None = None, lock: Any = None) -> None:
+        """This thread waits for the end of another, which is told by a release of ``lock``."""
         place = threading.get_ident()
         with self._lock:
             over = thread in self._ended
             if not over:
-                self._joining.setdefault(thread, []).append(place)
+                self._joining.setdefault(thread, {})[place] = lock
+            elif lock is not None:
+                lock.release()
         if not over:
             self.waits(until)
 
     def joined(self, thread: threading.Thread) -> None:
         """It waits no longer."""
         with self._lock:
-            joining = self._joining.get(thread, [])
-            if threading.get_ident() in joining:
-                joining.remove(threading.get_ident())
+            self._joining.get(thread, {}).pop(threading.get_ident(), None)
         self.goes_on()
 
-    def runs_loop(self, loop: Any) -> None:
-        """This thread runs an event loop."""
+    def runs_loop(self, loop: Any, ready: Callable[[], bool]) -> None:
+        """This thread runs an event loop. ``ready``: whether it has something to do."""
         with self._lock:
-            self._loops[threading.get_ident()] = loop
+            self._loops[threading.get_ident()] = loop, ready
 
     def stops_loop(self) -> None:
         """It does not run any more."""
@@ -301,8 +315,13 @@ class Quiet:
         """Another thread has given an event loop something to do."""
         with self._lock:
             for place in self._selecting:
-                if self._loops.get(place) is loop:
+                if place in self._loops and self._loops[place][0] is loop:
                     self.wake(place)
+
+    def comes(self, place: int) -> bool:
+        """Whether a place that was woken runs soon: it does not block in something unknown."""
+        with self._lock:
+            return place not in self._stuck and place not in self._away
 
     def selects(self, place: int) -> bool:
         """Whether the event loop of a place is idle."""
@@ -333,7 +352,7 @@ class Quiet:
 
     def _ready(self) -> bool:
         return any(
-            self._loops[place]._ready
+            self._loops[place][1]()
             for place in self._selecting
             if place in self._loops and place not in self._reserved
         )
@@ -352,8 +371,17 @@ class _Watched:
 
 
 def _cpu_ns(place: int) -> int:
-    clock = getattr(time, "pthread_getcpuclockid", None)
     try:
-        return time.process_time_ns() if clock is None else time.clock_gettime_ns(clock(place))
+        return REAL.process_ns() if REAL.clock_of is None else REAL.clock_ns(REAL.clock_of(place))
     except OSError:
         return 0
+
+
+def runnable(place: int) -> bool:
+    """Whether a thread wants to run; where the system does not say, it does not."""
+    thread = _threads.get(place)
+    try:
+        with open(f"/proc/self/task/{getattr(thread, 'native_id', 0)}/stat", "rb") as file:
+            return file.read().rpartition(b") ")[2][:1] == b"R"
+    except OSError:
+        return False
