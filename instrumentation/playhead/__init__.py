@@ -8,7 +8,8 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from playhead_instrumentation.bootstrap.start import flush
+from playhead_instrumentation.boundaries.tool import tool
 
 __version__ = version("playhead-instrumentation")
 
-__all__ = ["__version__", "flush"]
+__all__ = ["__version__", "flush", "tool"]

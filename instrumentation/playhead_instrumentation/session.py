@@ -27,6 +27,7 @@ from playhead_instrumentation.drivers import open_driver
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.process_facts import Process, RunIds
 from playhead_instrumentation.redaction import Redactor
+from playhead_instrumentation.workspace import Workspace
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord
 from playhead_semconv.seams import Outlet, Sink, Tape
@@ -62,6 +63,7 @@ class Session:
         outlet: Outlet | None,
         tracer: Callable[[], Tracer],
         submit: Callable[[Job], None],
+        workspace: Workspace | None = None,
     ) -> None:
         self.settings: Final = settings
         self.sink: Final = sink
@@ -74,6 +76,8 @@ class Session:
         """Of the attempts' spans."""
         self.submit: Final = submit
         """Hands over what is to be done off the caller's path. Safe in a finalizer."""
+        self.workspace: Final = workspace or Workspace.of_process()
+        """The files that the run works on; at replay, where they lie in the scratch folder."""
         self._open: set[Open] = set()
         self._before_asking: list[Callable[[], None]] = []
 

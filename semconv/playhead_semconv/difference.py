@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -71,6 +73,77 @@ def _of_arrays(tape: list[Any], now: list[Any], path: str) -> Difference | None:
     if len(now) > len(tape):
         return Difference(f"{path}[{len(tape)}]", "(absent)", _shown(now[len(tape)]))
     return None
+
+
+def body_differences(tape: bytes, now: bytes) -> Iterator[Difference]:
+    """All that differs in two bodies: as JSON values where both are JSON, else the first line."""
+    if tape == now:
+        return
+    try:
+        left, right = json.loads(tape), json.loads(now)
+    except ValueError:
+        found = text_difference(tape, now)
+        if found is not None:
+            yield found
+        return
+    yield from json_differences(left, right)
+
+
+def json_differences(tape: Any, now: Any, path: str = "$") -> Iterator[Difference]:
+    """All differences of two JSON values, texts that hold such values among them.
+
+    An element that an array has more is one difference.
+
+    >>> [str(one.path) for one in json_differences({"a": [1, 2, 3], "b": 1}, {"a": [2, 3], "b": 2})]
+    ['$.a[0]', '$.b']
+    """
+    if isinstance(tape, dict) and isinstance(now, dict):
+        left, right = cast("dict[str, Any]", tape), cast("dict[str, Any]", now)
+        for key in dict.fromkeys([*left, *right]):
+            if key not in right:
+                yield Difference(f"{path}.{key}", _shown(left[key]), "(absent)")
+            elif key not in left:
+                yield Difference(f"{path}.{key}", "(absent)", _shown(right[key]))
+            else:
+                yield from json_differences(left[key], right[key], f"{path}.{key}")
+    elif isinstance(tape, list) and isinstance(now, list):
+        yield from _all_of_arrays(cast("list[Any]", tape), cast("list[Any]", now), path)
+    elif isinstance(tape, str) and isinstance(now, str) and tape != now:
+        left, right = _within(tape), _within(now)
+        if left is None or right is None or left == right:
+            yield Difference(path, _shown(tape), _shown(now))
+        else:
+            yield from json_differences(left, right, path)
+    elif isinstance(tape, bool) is not isinstance(now, bool) or tape != now:
+        yield Difference(path, _shown(tape), _shown(now))
+
+
+def _within(text: str) -> Any:
+    """The object or array that a text is, as the arguments of a tool are; None: it is none."""
+    if text[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _all_of_arrays(tape: list[Any], now: list[Any], path: str) -> Iterator[Difference]:
+    texts = [[json.dumps(one, sort_keys=True) for one in side] for side in (tape, now)]
+    if texts[0] == texts[1]:
+        return
+    matcher = difflib.SequenceMatcher(None, texts[0], texts[1], autojunk=False)
+    for what, from_tape, to_tape, from_now, to_now in matcher.get_opcodes():
+        if what == "equal":
+            continue
+        for index in range(max(to_tape - from_tape, to_now - from_now)):
+            left, right = from_tape + index, from_now + index
+            if left >= to_tape:
+                yield Difference(f"{path}[{right}]", "(absent)", _shown(now[right]))
+            elif right >= to_now:
+                yield Difference(f"{path}[{left}]", _shown(tape[left]), "(absent)")
+            else:
+                yield from json_differences(tape[left], now[right], f"{path}[{left}]")
 
 
 def text_difference(tape: bytes, now: bytes) -> Difference | None:

@@ -14,16 +14,14 @@ import uuid
 from collections import Counter
 
 import pytest
-from support.programs import Program
+from support.again import again
 from support.scripted import ScriptedServer, chat_sse, json_reply, openai_chat
 from support.sessions import record, replay
 
 from playhead_replay import compare
-from playhead_replay.tapefile import read_tape_file, write_tape_file
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fidelity
-from playhead_semconv.tapes import MemoryTape
 
 CLOCKS = """
 import datetime as dt, time
@@ -191,29 +189,11 @@ asyncio.run(main())
 
 def replayed(folder, source, **environ):
     """A program recorded and replayed: what it printed, the report, and the tape of the replay."""
-    program = Program.of(folder, source, PYTHONHASHSEED="0", **environ)
-    try:
-        done = program.instrumented()
-        assert done.returncode == 0, done.stderr
-        facts = program.facts()
-    finally:
-        program.close()
-    main = next(fact.instance for fact in facts if fact.name == e.PLAYHEAD_PROCESS_START)
-    tape = MemoryTape([fact for fact in facts if fact.instance == main], main)
-    write_tape_file(folder / "recorded.tape", tape)
-    words = ["replay", "--tape", "recorded.tape", "--now", "now.tape", "--", "agent.py"]
-    again = subprocess.run(
-        [sys.executable, "-m", "playhead_instrumentation", *words],
-        cwd=folder,
-        env={**program.environ, "TZ": "Asia/Tokyo"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert again.returncode == 0, again.stderr
-    assert again.stdout == done.stdout
-    now = read_tape_file(folder / "now.tape").tape
-    return done.stdout, compare(tape, now), now
+    done = again(folder, source, **environ)
+    assert done.recorded.returncode == 0, done.recorded.stderr
+    assert done.replayed.returncode == 0, done.replayed.stderr
+    assert done.replayed.stdout == done.recorded.stdout
+    return done.recorded.stdout, done.report, done.now
 
 
 def kinds(tape, fidelity=None):

@@ -1,0 +1,32 @@
+"""A comparison as one HTML page, without anything from elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jinja2
+
+from playhead_receiver.cli.views.comparison import ranges
+from playhead_receiver.cli.views.words import took
+
+if TYPE_CHECKING:
+    from playhead_replay.diff import RunDiff
+
+TEMPLATE = Path(__file__).with_name("diff.html")
+
+
+def diff_page(found: RunDiff) -> str:
+    """The comparison of two runs as HTML; what the runs say is escaped."""
+    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    rows = [
+        {"left": left, "right": right, "differences": found.of(*numbers)}
+        for left, right in found.pairs
+        for numbers in [
+            (left.number if left is not None else None, right.number if right is not None else None)
+        ]
+    ]
+    durations = ["running" if one.duration_ns is None else took(one.duration_ns) for one in found.totals]
+    return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        diff=found, rows=rows, same=ranges(found.same), durations=durations
+    )

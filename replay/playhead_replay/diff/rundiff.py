@@ -1,0 +1,279 @@
+"""What differs between two runs, step by step, and where they part first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from playhead_replay.diff.alignment import Pair, align, moved
+from playhead_replay.diff.side import Seen, Side
+from playhead_replay.run import Run
+from playhead_semconv.difference import Difference, body_differences, json_differences, text_difference
+from playhead_semconv.errors import TapeMissing
+
+SCHEMA_VERSION = 1
+
+SHOWN = 20
+"""Differences of one request or response that are kept."""
+
+IDS = ("id", "tool_call_id", "call_id", "previous_response_id", "item_id")
+"""Names under which providers give ids that are new each time; they are no difference."""
+
+DifferenceKind: TypeAlias = Literal["request", "response", "error", "removed", "added", "moved"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepDifference:
+    """One thing that differs."""
+
+    kind: DifferenceKind
+    """Of the request, the response, the error of a step; or a step that is in one run only."""
+    left: int | None
+    """Number of the step in the left run; None: it was added."""
+    right: int | None
+    """None: it was removed."""
+    label: str
+    """``chat``, ``execute_tool search``, ``GET /orders``."""
+    path: str
+    """``request.messages[3].content``; empty where the whole step differs."""
+    left_value: str
+    right_value: str
+    follows: bool = False
+    """Whether it only repeats an earlier difference, as a history does."""
+
+    @property
+    def number(self) -> int:
+        """Of the step: on the left where it is there."""
+        return self.left or self.right or 0
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object of plain values."""
+        return {
+            "kind": self.kind,
+            "left_step": self.left,
+            "right_step": self.right,
+            "label": self.label,
+            "path": self.path or None,
+            "left": self.left_value,
+            "right": self.right_value,
+            "follows": self.follows,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Figures of a whole run."""
+
+    status: str
+    steps: int
+    errors: int
+    input_tokens: int
+    output_tokens: int
+    duration_ns: int | None
+
+    @classmethod
+    def of(cls, run: Run) -> Totals:
+        """Of a run."""
+        ended = run.ended_ns
+        return cls(
+            run.status,
+            len(run.steps),
+            len(run.errors),
+            run.usage.input_tokens,
+            run.usage.output_tokens,
+            None if ended is None else max(ended - run.started_ns, 0),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object of plain values."""
+        return {
+            "status": self.status,
+            "steps": self.steps,
+            "errors": self.errors,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "duration_ns": self.duration_ns,
+        }
+
+
+@dataclass(slots=True)
+class RunDiff:
+    """Two runs beside each other."""
+
+    left: str
+    right: str
+    """Names of the runs."""
+    pairs: list[Pair]
+    """Which step is which; None where a run has no such step."""
+    differences: list[StepDifference]
+    """In order of the steps."""
+    outcome: Difference | None
+    """How the ends differ: exit status or exception, else what was printed. None: they do not."""
+    tools: dict[str, tuple[int, int]]
+    """How often each tool was asked for, left and right."""
+    totals: tuple[Totals, Totals]
+    tool_sequences: tuple[list[str], list[str]] = field(default=([], []))
+
+    @property
+    def first(self) -> StepDifference | None:
+        """Where the runs part; None where no step differs."""
+        return self.differences[0] if self.differences else None
+
+    @property
+    def same(self) -> list[int]:
+        """Numbers of the left run's steps in which nothing differs."""
+        differing = {one.left for one in self.differences}
+        return [
+            left.number
+            for left, right in self.pairs
+            if left is not None and right is not None and left.number not in differing
+        ]
+
+    @property
+    def identical(self) -> bool:
+        """Whether neither a step nor the outcome differs."""
+        return not self.differences and self.outcome is None
+
+    def of(self, left: int | None, right: int | None) -> list[StepDifference]:
+        """The differences of one pair of steps."""
+        return [one for one in self.differences if (one.left, one.right) == (left, right)]
+
+    def to_json(self) -> dict[str, Any]:
+        """As an object of plain values."""
+        first, outcome = self.first, self.outcome
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "left": {"run": self.left, **self.totals[0].to_json()},
+            "right": {"run": self.right, **self.totals[1].to_json()},
+            "identical": self.identical,
+            "same_steps": self.same,
+            "first_difference": None if first is None else first.to_json(),
+            "differences": [one.to_json() for one in self.differences],
+            "steps": [
+                {
+                    "left": None if left is None else left.number,
+                    "right": None if right is None else right.number,
+                }
+                for left, right in self.pairs
+            ],
+            "tools": {name: {"left": a, "right": b} for name, (a, b) in self.tools.items()},
+            "tool_sequence": {"left": self.tool_sequences[0], "right": self.tool_sequences[1]},
+            "outcome": None
+            if outcome is None
+            else {"path": outcome.path, "left": outcome.tape, "right": outcome.now},
+        }
+
+
+def diff(left: Run, right: Run) -> RunDiff:
+    """Compare two runs."""
+    sides = Side(left), Side(right)
+    pairs = align(sides[0].steps, sides[1].steps)
+    counts = [Counter(side.tools) for side in sides]
+    tools = {
+        name: (counts[0][name], counts[1][name])
+        for name in dict.fromkeys([*sides[0].tools, *sides[1].tools])
+    }
+    return RunDiff(
+        left.name,
+        right.name,
+        pairs,
+        list(_Differences(pairs)),
+        _outcome(left, right),
+        tools,
+        (Totals.of(left), Totals.of(right)),
+        (sides[0].tools, sides[1].tools),
+    )
+
+
+class _Differences:
+    """Walks the pairs, and remembers what has been said: a history repeats it in every request."""
+
+    def __init__(self, pairs: list[Pair]) -> None:
+        self._pairs = pairs
+        self._moved = {(one, other) for one, other in moved(pairs)}
+        self._said: set[tuple[str, str]] = set()
+
+    def __iter__(self) -> Iterator[StepDifference]:
+        for left, right in self._pairs:
+            if left is not None and right is not None:
+                yield from self._paired(left, right)
+            elif left is not None:
+                yield _whole("removed", left, left.number, None)
+            elif right is not None:
+                yield _whole("added", right, None, right.number)
+
+    def _paired(self, left: Seen, right: Seen) -> Iterator[StepDifference]:
+        if (left, right) in self._moved:
+            yield StepDifference(
+                "moved",
+                left.number,
+                right.number,
+                left.label,
+                "",
+                f"step {left.number}",
+                f"step {right.number}",
+            )
+        if left.asked != right.asked:
+            yield from self._told("request", left, right, _requests(left, right))
+        yield from self._told("response", left, right, _responses(left, right))
+        errors = left.step.span.error, right.step.span.error
+        if errors[0] != errors[1]:
+            said = Difference("error", *(one or "(none)" for one in errors))
+            yield from self._told("error", left, right, iter([said]))
+
+    def _told(
+        self, kind: DifferenceKind, left: Seen, right: Seen, found: Iterator[Difference]
+    ) -> Iterator[StepDifference]:
+        for number, one in enumerate(found):
+            if number >= SHOWN:
+                return
+            sides = one.tape, one.now
+            yield StepDifference(
+                kind, left.number, right.number, left.label, one.path, *sides, sides in self._said
+            )
+            self._said.add(sides)
+
+
+def _whole(kind: DifferenceKind, seen: Seen, left: int | None, right: int | None) -> StepDifference:
+    asked = seen.request[:200].decode(errors="replace") or seen.key
+    sides = (asked, "(absent)") if kind == "removed" else ("(absent)", asked)
+    return StepDifference(kind, left, right, seen.label, "", *sides)
+
+
+def _requests(left: Seen, right: Seen) -> Iterator[Difference]:
+    if left.key != right.key:
+        yield Difference("request line", left.key, right.key)
+    yield from _named("request", body_differences(left.request, right.request))
+
+
+def _responses(left: Seen, right: Seen) -> Iterator[Difference]:
+    sides = left.output, right.output
+    if sides[0] or sides[1]:
+        yield from _named("response", json_differences(*sides))
+        yield from _named("response", json_differences(left.finish, right.finish))
+    elif left.response != right.response:
+        yield from _named("response", body_differences(left.response, right.response))
+
+
+def _named(kind: str, found: Iterator[Difference]) -> Iterator[Difference]:
+    for one in found:
+        if one.path.rpartition(".")[2] in IDS and "(absent)" not in (one.tape, one.now):
+            continue
+        path = kind + one.path[1:] if one.path.startswith("$") else f"{kind} {one.path}"
+        yield Difference(path, one.tape, one.now)
+
+
+def _outcome(left: Run, right: Run) -> Difference | None:
+    if left.status != right.status:
+        return Difference("status", left.status, right.status)
+    try:
+        outputs, others = left.outputs, right.outputs
+    except TapeMissing:
+        return None
+    ends = [str(one.exit) if one.exit is not None else "did not end" for one in (outputs, others)]
+    if ends[0] != ends[1]:
+        return Difference("exit", ends[0], ends[1])
+    found = text_difference(outputs.stdout.data, others.stdout.data)
+    return None if found is None else Difference(f"stdout {found.path}", found.tape, found.now)

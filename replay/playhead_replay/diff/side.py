@@ -1,0 +1,174 @@
+"""One of the runs that are compared: its steps with what they asked and what they were told."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from playhead_replay.exchanges import RecordedExchange
+from playhead_replay.messages import Messages, derived_attributes, messages_of
+from playhead_replay.run import Run
+from playhead_replay.steps import Step
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import TapeError
+from playhead_semconv.facts import digest_of
+from playhead_semconv.messages import ToolCall, plain
+from playhead_semconv.wire import decode_body
+
+_COUNTERS = re.compile(r"\.\d+(?=/|\Z)")
+
+
+@dataclass(eq=False)
+class Seen:
+    """A step, as it is compared."""
+
+    step: Step
+    exchanges: list[RecordedExchange] = field(default_factory=list[RecordedExchange])
+
+    @property
+    def number(self) -> int:
+        """As `playhead show` prints it."""
+        return self.step.number
+
+    @cached_property
+    def label(self) -> str:
+        """What kind of step it is, without what may be edited: ``chat``, ``execute_tool search``."""
+        span = self.step.span
+        if span.operation:
+            tool = span.attributes.get(a.GEN_AI_TOOL_NAME)
+            return f"{span.operation} {tool}" if tool else span.operation
+        return f"{span.name} {urlsplit(str(span.attributes.get(a.URL_FULL, ''))).path}".strip()
+
+    @property
+    def lane(self) -> str:
+        """Name of the lane that asked; empty where the tape does not tell."""
+        return self.exchanges[-1].lane_name if self.exchanges else ""
+
+    @property
+    def family(self) -> str:
+        """The lane without its counters: all tasks of one function, started from one place."""
+        return _COUNTERS.sub("", self.lane)
+
+    @cached_property
+    def request(self) -> bytes:
+        """The body of the last attempt; arguments of a tool that asked nobody."""
+        if not self.exchanges:
+            return _json(self.step.span.attributes.get(a.GEN_AI_TOOL_CALL_ARGUMENTS, ""))
+        try:
+            return self.exchanges[-1].request
+        except TapeError:
+            return b""
+
+    @cached_property
+    def response(self) -> bytes:
+        """The decoded body of the last answer; the result of a tool that asked nobody."""
+        if not self.exchanges:
+            return _json(self.step.span.attributes.get(a.GEN_AI_TOOL_CALL_RESULT, ""))
+        last = self.exchanges[-1]
+        try:
+            return decode_body(last.response_headers, [last.response])[0]
+        except TapeError:
+            return b""
+
+    @property
+    def key(self) -> str:
+        """Method and URL; the label where nobody was asked."""
+        return self.exchanges[-1].key if self.exchanges else self.label
+
+    @cached_property
+    def asked(self) -> bytes:
+        """Digest of all that was asked: equal for equal requests."""
+        return digest_of(f"{self.label}\n{self.key}\n".encode() + self.request)
+
+    @cached_property
+    def news(self) -> bytes:
+        """Digest of what a request says at its end: the last message, where it has messages."""
+        try:
+            body: Any = json.loads(self.request or b"null")
+        except ValueError:
+            return digest_of(self.request)
+        if isinstance(body, dict):
+            fields = cast("dict[str, Any]", body)
+            said = fields.get("messages") or fields.get("input") or fields.get("contents")
+            if isinstance(said, list) and said:
+                return digest_of(_json(said[-1]))
+        return digest_of(_json(body))
+
+    @cached_property
+    def messages(self) -> Messages:
+        """What the call said and was told."""
+        return messages_of(self.step.span.attributes, self.exchanges)
+
+    @property
+    def output(self) -> list[Any]:
+        """The output messages, plain; empty where it is no call to a model."""
+        return [plain(message) for message in self.messages.output]
+
+    @cached_property
+    def finish(self) -> dict[str, Any]:
+        """Why the model stopped, and which one it was."""
+        derived = (
+            derived_attributes(self.step.span.attributes, self.exchanges[-1]) if self.exchanges else {}
+        )
+        found = {**derived, **self.step.span.attributes}
+        names = (a.GEN_AI_RESPONSE_FINISH_REASONS, a.GEN_AI_RESPONSE_MODEL)
+        return {name.rpartition(".")[2]: found[name] for name in names if name in found}
+
+    @property
+    def tools(self) -> list[str]:
+        """Names of the tools that the model asked for, in its order."""
+        return [
+            part.name
+            for message in self.messages.output
+            for part in message.parts
+            if isinstance(part, ToolCall)
+        ]
+
+
+class Side:
+    """A run that is compared."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        own: dict[str, list[RecordedExchange]] = defaultdict(list)
+        for exchange in run.exchanges:
+            own[exchange.span_id].append(exchange)
+        self.steps = [
+            Seen(
+                step,
+                [
+                    exchange
+                    for span_id in dict.fromkeys(
+                        (step.span.span_id, *(span.span_id for span in step.attempts))
+                    )
+                    for exchange in own.get(span_id, ())
+                ],
+            )
+            for step in run.steps
+        ]
+
+    @cached_property
+    def tools(self) -> list[str]:
+        """The tools that models asked for, in order; where none did, those that were executed."""
+        asked = [name for seen in self.steps for name in seen.tools]
+        return asked or [
+            str(seen.step.span.attributes[a.GEN_AI_TOOL_NAME])
+            for seen in self.steps
+            if a.GEN_AI_TOOL_NAME in seen.step.span.attributes
+        ]
+
+    @property
+    def path(self) -> list[str]:
+        """The flow: labels of the steps, a call to a model with the tools that it asked for."""
+        return [" ".join([seen.label, *(f"→{name}" for name in seen.tools)]) for seen in self.steps]
+
+
+def _json(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    return json.dumps(value, sort_keys=True, ensure_ascii=False).encode()

@@ -1,0 +1,132 @@
+"""What a child did to the workspace, and the same done to another folder."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from playhead_instrumentation.workspace import Change, Names, Workspace
+
+
+def tree(folder: Path) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for path in sorted(folder.rglob("*")):
+        name = str(path.relative_to(folder))
+        mode = path.lstat().st_mode & 0o777
+        if path.is_symlink():
+            found[name] = os.readlink(path)
+        elif path.is_dir():
+            found[name] = mode
+        else:
+            found[name] = mode, path.read_bytes(), path.stat().st_mtime_ns
+    return found
+
+
+def filled(folder: Path) -> Path:
+    (folder / "sub" / "deep").mkdir(parents=True)
+    (folder / "a.txt").write_text("one\ntwo\n")
+    (folder / "sub" / "b.txt").write_text("b")
+    (folder / "sub" / "deep" / "c.txt").write_text("c")
+    (folder / "link").symlink_to("a.txt")
+    return folder
+
+
+SCRIPT = """
+sed -i s/two/three/ a.txt
+mkdir -p made/within && echo x > made/within/x.txt
+rm -r sub/deep
+mv sub/b.txt b.txt
+chmod 600 b.txt && chmod 700 sub
+ln -sfn sub link
+ln -s nowhere dangling
+"""
+
+
+def test_what_a_child_did_is_done_again_elsewhere(tmp_path: Path):
+    here, there = (tmp_path / name for name in ("here", "there"))
+    for folder in (here, there):
+        filled(folder)
+    workspace = Workspace(Names(str(here), ""), [str(here)])
+    before = workspace.look()
+    subprocess.run(["sh", "-c", SCRIPT], cwd=here, check=True)
+    changes = workspace.changes(before)
+    assert [(one.path, one.what) for one in changes] == [
+        ("./sub/deep/c.txt", "deleted"),
+        ("./sub/deep", "deleted"),
+        ("./sub/b.txt", "deleted"),
+        ("./a.txt", "written"),
+        ("./b.txt", "written"),
+        ("./dangling", "link"),
+        ("./link", "link"),
+        ("./made", "folder"),
+        ("./made/within", "folder"),
+        ("./made/within/x.txt", "written"),
+        ("./sub", "mode"),
+    ]
+    carried = msgspec.msgpack.decode(msgspec.msgpack.encode(changes), type=list[Change])
+    assert carried == changes
+    touched: list[str] = []
+    Workspace(Names(str(there), ""), changed=touched.append).apply(carried)
+    assert tree(there) == tree(here)
+    assert touched[0] == str(there / "sub/deep/c.txt")
+
+
+def test_nothing_happened(tmp_path: Path):
+    workspace = Workspace(Names(str(tmp_path), ""), [str(filled(tmp_path / "x"))])
+    assert workspace.changes(workspace.look()) == []
+
+
+def test_into_an_overlay_that_is_empty(tmp_path: Path):
+    here, scratch = filled(tmp_path / "here"), tmp_path / "scratch"
+    workspace = Workspace(Names(str(here), ""), [str(here)])
+    before = workspace.look()
+    (here / "sub" / "new.txt").write_text("new")
+    (here / "a.txt").unlink()
+    changes = workspace.changes(before)
+    overlay = Workspace(Names(str(here), ""), place=lambda path: f"{scratch}{path}")
+    overlay.apply(changes)
+    placed = Path(overlay.place(str(here)))
+    assert tree(placed) == {"sub": 0o755, "sub/new.txt": tree(here)["sub/new.txt"]}
+    assert not (here / "a.txt").exists()
+
+
+def test_a_file_over_the_limit_has_its_digest_alone(tmp_path: Path):
+    workspace = Workspace(Names(str(tmp_path), ""), [str(tmp_path)], limit_bytes=3)
+    before = workspace.look()
+    (tmp_path / "large").write_bytes(b"large")
+    (change,) = workspace.changes(before)
+    assert (change.data, change.size, len(change.digest)) == (None, 5, 32)
+
+
+def test_the_folders_of_machines_are_left_out_and_what_the_run_wrote_elsewhere_is_not(tmp_path: Path):
+    cwd, outside = tmp_path / "cwd", tmp_path / "outside"
+    for folder in (cwd / ".venv" / "lib", cwd / "node_modules" / "x", outside):
+        folder.mkdir(parents=True)
+    workspace = Workspace(Names(str(cwd), ""), [str(cwd)])
+    workspace.wrote(str(outside / "mine"))
+    before = workspace.look()
+    (cwd / ".venv" / "lib" / "new.py").touch()
+    (cwd / "node_modules" / "x" / "new.js").touch()
+    (outside / "mine").write_text("mine")
+    (outside / "other").write_text("other")
+    assert [one.path for one in workspace.changes(before)] == [str(outside / "mine")]
+
+
+def test_of_too_many_files_those_near_the_root_are_looked_at(tmp_path: Path):
+    for number in range(8):
+        (tmp_path / f"{number}").mkdir()
+        (tmp_path / f"{number}" / "deep").touch()
+    look = Workspace(Names(str(tmp_path), ""), [str(tmp_path)], most=9).look()
+    assert not look.whole
+    assert {Path(path).name for path in look.states} == {tmp_path.name, *map(str, range(8))}
+
+
+@pytest.mark.parametrize(
+    "path, name",
+    [("/r/x", "./x"), ("/r", "."), ("/rx", "/rx"), ("/h/a/b", "~/a/b"), ("/etc/hosts", "/etc/hosts")],
+)
+def test_names_of_paths(path: str, name: str):
+    names = Names("/r", "/h")
+    assert (names.short(path), names.long(name)) == (name, path)
