@@ -9,6 +9,7 @@ in something else is told by the processor time of its thread, which does not gr
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import threading
 import weakref
@@ -16,18 +17,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from playhead_instrumentation.drivers import processor
 from playhead_instrumentation.drivers.real_time import REAL
 
 HOLD_S = 0.1
 """A busy thread that used no processor time for so long is taken to wait."""
 
+GRANTED_HOLD_S = 0.5
+"""Who has the turn and does not begin to run for so long is taken not to come."""
+
 IDLE_CPU_NS = 1_000_000
 """So much processor time is none."""
-
-STARVED_HOLD_S = 1.0
-"""So long somebody is waited for who would run, but gets no processor."""
-
-_threads: dict[int, threading.Thread] = vars(threading)["_active"]
 
 
 class Ticket:
@@ -36,7 +36,7 @@ class Ticket:
     __slots__ = ("opened",)
 
     def __init__(self) -> None:
-        self.opened = threading.Lock()
+        self.opened = _thread.allocate_lock()
         self.opened.acquire()
 
 
@@ -74,6 +74,8 @@ class Quiet:
         self._granted: Ticket | None = None
         """Of whom it is the turn, and who has not begun to run yet."""
         self._granted_s = 0.0
+        self._waited_s = 0.0
+        self._polled_s = REAL.now_s()
         self._reserved: dict[int, Ticket] = {}
         """Tickets of places that were woken."""
         self._joining: dict[threading.Thread, dict[int, Any]] = {}
@@ -122,8 +124,8 @@ class Quiet:
 
         Who uses processor time again is busy again, for half as long as before.
         """
-        now = REAL.now_s()
         with self._lock:
+            now = self._patience()
             if self._ready():
                 return False
             for place in list(self._busy):
@@ -131,33 +133,41 @@ class Quiet:
                 if watched is None:
                     watched = self._watched[place] = _Watched()
                 if watched.since_s is None:
-                    watched.since_s, watched.cpu_ns = now, _cpu_ns(place)
+                    watched.begins(place, now)
                     continue
-                used_ns = _cpu_ns(place)
-                if used_ns - watched.cpu_ns > IDLE_CPU_NS:
-                    hold_s = self._computing_hold_s
-                else:
-                    hold_s = STARVED_HOLD_S if runnable(place) else self._hold_s
-                hold_s /= 2**watched.times
-                if now - watched.since_s >= hold_s:
-                    watched.since_s = None
-                    watched.times = min(watched.times + 1, 8)
-                    self._busy.discard(place)
-                    self._stuck[place] = used_ns
-            if self._granted is not None and now - self._granted_s >= STARVED_HOLD_S:
+                used_ns = processor.used_ns(place)
+                computes = used_ns - watched.cpu_ns > IDLE_CPU_NS
+                hold_s = (self._computing_hold_s if computes else self._hold_s) / 2**watched.times
+                if now - watched.since_s < hold_s:
+                    continue
+                if not computes and watched.starves(place, hold_s):
+                    watched.begins(place, now)
+                    continue
+                watched.since_s = None
+                watched.times = min(watched.times + 1, 8)
+                self._busy.discard(place)
+                self._stuck[place] = used_ns
+            if self._granted is not None and now - self._granted_s >= GRANTED_HOLD_S:
                 self._granted = None
             self._grant()
             return not self._busy and self._granted is None and not self._turns
 
+    def _patience(self) -> float:
+        """Time (s) as those who wait have spent it: who is not let run has not waited."""
+        now = REAL.now_s()
+        self._waited_s += min(now - self._polled_s, self._hold_s / 5)
+        self._polled_s = now
+        return self._waited_s
+
     def _grant(self) -> None:
         """Whoever is next runs, if nobody does."""
         if self._turns and not self._busy and self._granted is None:
-            self._granted, self._granted_s = self._turns.popleft(), REAL.now_s()
+            self._granted, self._granted_s = self._turns.popleft(), self._waited_s
             self._granted.opened.release()
 
     def _unstick(self) -> None:
         for place, used_ns in list(self._stuck.items()):
-            if _cpu_ns(place) != used_ns:
+            if processor.used_ns(place) != used_ns:
                 del self._stuck[place]
                 self._busy.add(place)
 
@@ -361,27 +371,20 @@ class Quiet:
 class _Watched:
     """A busy place that holds up others."""
 
-    __slots__ = ("cpu_ns", "since_s", "times")
+    __slots__ = ("cpu_ns", "missed_ns", "since_s", "times")
 
     def __init__(self) -> None:
         self.since_s: float | None = None
-        self.cpu_ns = 0
+        self.cpu_ns = self.missed_ns = 0
         self.times = 0
         """How often it was busy for too long."""
 
+    def begins(self, place: int, now: float) -> None:
+        """It is watched from now on."""
+        self.since_s, self.cpu_ns = now, processor.used_ns(place)
+        self.missed_ns = processor.missed_ns(place)
 
-def _cpu_ns(place: int) -> int:
-    try:
-        return REAL.process_ns() if REAL.clock_of is None else REAL.clock_ns(REAL.clock_of(place))
-    except OSError:
-        return 0
-
-
-def runnable(place: int) -> bool:
-    """Whether a thread wants to run; where the system does not say, it does not."""
-    thread = _threads.get(place)
-    try:
-        with open(f"/proc/self/task/{getattr(thread, 'native_id', 0)}/stat", "rb") as file:
-            return file.read().rpartition(b") ")[2][:1] == b"R"
-    except OSError:
-        return False
+    def starves(self, place: int, hold_s: float) -> bool:
+        """Whether it is the system that does not let it run."""
+        missed_ns = processor.missed_ns(place) - self.missed_ns
+        return missed_ns > hold_s * 5e8 or processor.could_run(place)

@@ -18,7 +18,7 @@ from concurrent.futures import thread as executor_threads
 from typing import Any
 
 from playhead_instrumentation import lanes
-from playhead_instrumentation.drivers import wakes
+from playhead_instrumentation.drivers import lines, locks, queues, wakes
 from playhead_instrumentation.drivers.quiet import Quiet, Ticket
 from playhead_instrumentation.patches import PATCHES, required
 
@@ -31,15 +31,24 @@ def keep(books: Quiet | None, *, live: bool = False) -> None:
     if _books is not None:
         _books.close()
     _books = books
+    lines.keep(books)
     lanes.on_outside((books.leaves, books.returns) if books is not None and live else None)
+    if books is not None:
+        _hook()
 
 
 @functools.cache
 def install() -> None:
-    """Patch, once."""
+    """Patch what has timeouts, at any level. Once."""
+    PATCHES.attempt("threading.Condition", _hook_conditions)
+    PATCHES.attempt("threading.Thread", _hook_threads)
+
+
+@functools.cache
+def _hook() -> None:
     for name, hook in (
-        ("threading.Condition", _hook_conditions),
-        ("threading.Thread", _hook_threads),
+        ("threading.Lock", locks.hook),
+        ("queue.SimpleQueue", queues.hook),
         ("concurrent.futures.thread", _hook_jobs),
         ("asyncio.call_soon_threadsafe", _hook_wakes),
     ):
@@ -65,6 +74,8 @@ def _hook_conditions() -> None:
     def wait_for_the_turn(self: Any, timeout: float | None = None) -> bool:
         books = _books
         if not self._is_owned() or (timeout is not None and timeout <= 0):
+            return wait(self, timeout)
+        if lanes.current() is lanes.SHADOW:
             return wait(self, timeout)
         wake = None if timeout is None else wakes.opened("wait", timeout)
         if books is None:
@@ -126,11 +137,15 @@ def _hook_threads() -> None:
     @functools.wraps(start)
     def start_with_a_turn(self: threading.Thread) -> None:
         books = _books
-        if books is None or not wakes.is_of_program(self):
+        if books is None or not wakes.is_of_program(self) or lanes.current() is lanes.SHADOW:
             return start(self)
         # What an executor's worker does has turns of its own.
         works = getattr(getattr(self, "_target", None), "__module__", "") == executor_threads.__name__
         ticket = None if works else books.reserve()
+        if works:
+            # Nor does it need one to begin: who starts it, and holds locks of executors, keeps its own.
+            begun: Any = required(self, "_started")._cond
+            begun.wait = functools.partial(required(threading.Condition.wait, "__wrapped__"), begun)
         self.__dict__["_playhead_turn"] = books, ticket
         try:
             start(self)
@@ -244,7 +259,7 @@ def _hook_jobs() -> None:
     @functools.wraps(submit)
     def submit_with_a_turn(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         books = _books
-        if books is None:
+        if books is None or lanes.current() is lanes.SHADOW:
             return submit(self, fn, *args, **kwargs)
         _submitting.made = None
         _submitting.executor = books, self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from typing import Final
 
 
 class _Real:
@@ -16,9 +16,6 @@ class _Real:
         """As the standard library reads it."""
         self.time_ns: Final = time.time_ns
         self.sleep: Final = time.sleep
-        self.process_ns: Final = time.process_time_ns
-        self.clock_ns: Final[Any] = getattr(time, "clock_gettime_ns", None)
-        self.clock_of: Final[Any] = getattr(time, "pthread_getcpuclockid", None)
 
 
 REAL: Final = _Real()

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from playhead_instrumentation.drivers import quiet_hooks
 from playhead_instrumentation.drivers.gate import OpenGate, Turn
 from playhead_instrumentation.drivers.held_gate import HeldGate
-from playhead_instrumentation.drivers.quiet import STARVED_HOLD_S
+from playhead_instrumentation.drivers.quiet import GRANTED_HOLD_S
 from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.drivers.waiting import Waiting
 from playhead_semconv.facts import Delivery, ExchangeId
@@ -74,7 +74,7 @@ class StrictGate(HeldGate):
 
     def _next(self) -> Waiting | None:
         if self._out is not None:
-            hold_s = STARVED_HOLD_S if self.books.comes(self._out.place) else HOLD_S
+            hold_s = GRANTED_HOLD_S if self.books.comes(self._out.place) else HOLD_S
             if REAL.now_s() - self._out_since_s < hold_s:
                 return None
         self._out, self._out_since_s = self._arrived.popleft(), REAL.now_s()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import contextlib
 import threading
@@ -55,7 +56,7 @@ class Waiting:
         self.left_alone = False
         """It still waited when the gate was closed, and is to wait in the world."""
         self.place = threading.get_ident()
-        self.opened = threading.Lock()
+        self.opened = _thread.allocate_lock()
         self._gate = gate
         self._let_in = False
         self._loop: asyncio.AbstractEventLoop | None = None

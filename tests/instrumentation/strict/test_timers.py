@@ -90,7 +90,7 @@ def test_a_storm_of_retries_is_the_recording(times):
 
     def answer(request):
         if next(asked) < 12:
-            after = [("retry-after-ms", str(chance.randrange(5, 40)))]
+            after = {"retry-after-ms": str(chance.randrange(5, 40))}
             return json_reply({"error": {"message": "slow down"}}, status=429, headers=after)
         return json_reply(completion)
 
