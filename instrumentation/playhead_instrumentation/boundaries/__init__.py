@@ -11,6 +11,7 @@ from playhead_instrumentation.boundaries import (
     http_urllib3,
     network,
     output,
+    process,
     timers,
 )
 from playhead_instrumentation.patches import Patches
@@ -27,4 +28,5 @@ def watch(patches: Patches, session: Session) -> None:
     http_urllib3.watch(patches)
     http_aiohttp.watch(patches)
     output.watch(patches, session)
+    process.watch(patches, session)
     network.watch(session)
