@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +26,12 @@ STYLES = {"identical": "green", "diverged": "yellow", "blocked": "red"}
 @click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
 @click.option("--force", is_flag=True, help="Replay although the script has changed.")
 @click.option("--keep", type=click.Path(path_type=Path, dir_okay=False), help="Keep the replay's tape.")
+@click.option(
+    "--junitxml",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the report as JUnit XML too.",
+)
 @click.option("--output", is_flag=True, help="Show what the program printed now, on stderr.")
 def command(
     session: Session,
@@ -32,6 +40,7 @@ def command(
     cwd: str,
     force: bool,
     keep: Path | None,
+    junitxml: Path | None,
     output: bool,
 ) -> int:
     """Run the recorded command again, with every exchange answered from its tape.
@@ -40,10 +49,15 @@ def command(
     1 diverged, 2 there is nothing to replay, 3 blocked.
     """
     from playhead_replay import replay
+    from playhead_replay.junit import junit_xml
 
+    began = time.monotonic()
     with opened_run(session, parse_target(target)) as run:
         session.progress(f"replaying {run.name}")
-        done = replay(run, python=python, cwd=cwd, force=force, keep=keep)
+        done = replay(run, python=python, cwd=cwd, force=force, keep=keep, say=session.say)
+    if junitxml is not None:
+        again = _again(target or run.name, python=python, cwd=cwd, force=force)
+        junitxml.write_bytes(junit_xml(done.report, again, time.monotonic() - began))
     if output:
         session.err.file.write(done.stderr.decode(errors="replace"))
         session.err.file.write(done.stdout.decode(errors="replace"))
@@ -54,6 +68,14 @@ def command(
         if done.report.first_divergence is not None and done.report.first_divergence.step:
             session.suggest(f"playhead show {run.name}:{done.report.first_divergence.step}")
     return done.report.exit_code
+
+
+def _again(target: str, *, python: str, cwd: str, force: bool) -> str:
+    """The command line that makes the same report."""
+    words = ["playhead", "replay", target, *(["--force"] if force else [])]
+    for option, value in (("--python", python), ("--cwd", cwd)):
+        words += [option, value] if value else []
+    return shlex.join(words)
 
 
 def _print(session: Session, done: Replay) -> None:
