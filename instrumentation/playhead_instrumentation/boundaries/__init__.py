@@ -15,6 +15,7 @@ from playhead_instrumentation.boundaries import (
     network,
     output,
     process,
+    timers,
     websocket_asyncio,
     websocket_sync,
 )
@@ -25,6 +26,7 @@ from playhead_instrumentation.session import Session
 def watch(patches: Patches, session: Session) -> None:
     """Patch every boundary, each when its module is imported."""
     clock.watch(patches)
+    timers.watch(patches)
     entropy.watch(patches, session)
     files.watch(patches, session)
     http.watch(patches)
