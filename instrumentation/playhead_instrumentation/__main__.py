@@ -3,7 +3,8 @@
 ::
 
     record [--] [-m MODULE | SCRIPT] ARGUMENTS…
-    replay --tape FILE --now FILE [--origin RUN] -- [-m MODULE | SCRIPT] ARGUMENTS…
+    replay --tape FILE --now FILE [--origin RUN] [--live TOOL]… [--allow HOST]…
+           -- [-m MODULE | SCRIPT] ARGUMENTS…
 
 ``replay`` answers from the tape and writes what happens to another. Exit status: the program's.
 """
@@ -43,6 +44,7 @@ def _record(words: list[str]) -> Program:
 
 def _replay(words: list[str]) -> Program:
     from playhead_instrumentation.bootstrap.start import start_recording
+    from playhead_instrumentation.drivers.allowed import Allowed
     from playhead_instrumentation.tape_writer import TapeWriter
     from playhead_semconv.frames import read_whole
     from playhead_semconv.tapes import MemoryTape
@@ -51,6 +53,8 @@ def _replay(words: list[str]) -> Program:
     parser.add_argument("--tape", required=True, type=Path, help="the tape that answers")
     parser.add_argument("--now", required=True, type=Path, help="where the replay writes its tape")
     parser.add_argument("--origin", default="", help="run id of the run that is replayed")
+    parser.add_argument("--live", action="append", default=[], help="a tool that runs for real")
+    parser.add_argument("--allow", action="append", default=[], help="a host that may be reached")
     parser.add_argument("words", nargs=argparse.REMAINDER, help="the program")
     asked = parser.parse_args(words)
     program = Program.of_words(asked.words)
@@ -59,7 +63,8 @@ def _replay(words: list[str]) -> Program:
     if any(one.ask.body.size and not one.ask.body.digest for one in tape.exchanges().values()):
         raise TapeError("the tape holds no content: it was recorded with content=metadata")
     process_facts.announce(program.script, program.words())
-    start_recording(tape=tape, sink=TapeWriter(asked.now), origin=asked.origin)
+    allowed = Allowed(frozenset(asked.live), frozenset(asked.allow))
+    start_recording(tape=tape, sink=TapeWriter(asked.now), origin=asked.origin, allowed=allowed)
     running = session.current()
     if running is None or not running.driver.closed:
         raise ReplayFailed("the replay could not start, and the program is not run for real")

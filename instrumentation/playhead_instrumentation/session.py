@@ -24,6 +24,7 @@ from opentelemetry.trace import Tracer
 
 from playhead_instrumentation import lanes
 from playhead_instrumentation.drivers import open_driver
+from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.process_facts import Process, RunIds
 from playhead_instrumentation.redaction import Redactor
@@ -129,12 +130,14 @@ def start(
     tape: Tape | None = None,
     run: RunIds | None = None,
     attributes: dict[str, Any] | None = None,
+    allowed: Allowed = NOTHING,
     tracer: Callable[[], Tracer] | None = None,
     submit: Callable[[Job], None] | None = None,
 ) -> Session:
     """Start recording: hook lanes, append the process-start fact, start the heartbeat.
 
     ``sink``: where facts go, by default the outlet's. ``tape``: replay; its exchanges answer.
+    ``allowed``: what a replay may do for real.
     ``attributes``: more of the process-start fact (origin, parent instance, …). ``tracer``: by default
     of the global provider. ``submit``: by default jobs are finished at once.
     ValueError without a sink and an outlet, RuntimeError when a session is running.
@@ -148,7 +151,7 @@ def start(
     redactor = Redactor.of_process(settings)
     # Inside of what the driver hooks: the end of a lane is an event in the life of its thread.
     lanes.install()
-    driver = open_driver(sink, redactor, tape, strict=settings.level == "strict")
+    driver = open_driver(sink, redactor, tape, strict=settings.level == "strict", allowed=allowed)
     mode = "record" if tape is None else "replay"
     process = Process(settings, mode, lambda: driver.gate.level, sink, redactor, run, attributes)
     lanes.on_end(driver.lane_ended)

@@ -81,6 +81,9 @@ class _Shelf:
 
     def judge(self, now: RecordedExchange) -> Match:
         stated = _stated(now)
+        if stated is Fidelity.LIVE:
+            seq = _origin(now)[1]
+            self.used |= {id(one) for one in self._recordings if one.exchange.first_seq == seq}
         if stated is Fidelity.BLOCKED or stated is Fidelity.LIVE:
             return Match(now, stated, None)
         recorded = self._by_seq.get(_origin(now))

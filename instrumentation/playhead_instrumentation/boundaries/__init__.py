@@ -9,8 +9,11 @@ from playhead_instrumentation.boundaries import (
     http_aiohttp,
     http_stdlib,
     http_urllib3,
+    inputs,
+    logs,
     network,
     output,
+    stdin,
 )
 from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session
@@ -24,5 +27,8 @@ def watch(patches: Patches, session: Session) -> None:
     http_stdlib.watch(patches)
     http_urllib3.watch(patches)
     http_aiohttp.watch(patches)
+    stdin.watch(patches)
+    inputs.watch(patches)
+    logs.watch(patches)
     output.watch(patches, session)
     network.watch(session)

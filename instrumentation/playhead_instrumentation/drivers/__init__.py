@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.drivers.gate import OpenGate
 from playhead_instrumentation.drivers.player import Player, deliveries
@@ -13,15 +14,21 @@ from playhead_semconv.seams import Sink, Tape
 
 
 def open_driver(
-    sink: Sink, redactor: Redactor, tape: Tape | None = None, *, strict: bool = False
+    sink: Sink,
+    redactor: Redactor,
+    tape: Tape | None = None,
+    *,
+    strict: bool = False,
+    allowed: Allowed = NOTHING,
 ) -> Driver:
     """The driver of a recording, or, with a ``tape``, of its replay.
 
-    ``strict``: record one delivery at a time. Where that is not possible the gate's level says so.
+    ``allowed``: what a replay may do for real. ``strict``: record one delivery at a time. Where that is
+    not possible the gate's level says so.
     """
     if tape is None:
         return Driver(sink, redactor, World(), StrictGate() if strict else OpenGate())
-    player = Player(tape)
+    player = Player(tape, allowed)
     order = [*deliveries(player.exchanges()), *player.lane_ends.values()]
     gate = TapeGate(order, level=player.level)
-    return Driver(sink, redactor, player, gate, player.lane_ends, tape)
+    return Driver(sink, redactor, player, gate, player.lane_ends, tape, allowed)
