@@ -171,11 +171,17 @@ class Run:
     @classmethod
     def of_tape(cls, tape: Tape, spans: Iterable[bytes] = (), name: str = "") -> Run:
         """The run on one tape, with its finished spans where they are known."""
+        return cls.of_tapes([tape], spans, name)
+
+    @classmethod
+    def of_tapes(cls, tapes: Sequence[Tape], spans: Iterable[bytes] = (), name: str = "") -> Run:
+        """The run that began on the first of ``tapes``, with its finished spans where they are known."""
         finished = [span for otlp in spans for span in spans_of(otlp)]
-        traces = [fact.trace_id for fact in tape.facts() if any(fact.trace_id)]
-        trace_id = traces[0].hex() if traces else finished[0].trace_id if finished else ""
-        run = cls._of([tape], finished, trace_id)
-        run.name = name or trace_id or tape.instance.hex()
+        traces = (fact.trace_id for tape in tapes for fact in tape.facts() if any(fact.trace_id))
+        first = next(traces, b"").hex()
+        trace_id = first or (finished[0].trace_id if finished else "")
+        run = cls._of(list(tapes), finished, trace_id)
+        run.name = name or trace_id or (tapes[0].instance.hex() if tapes else "")
         return run
 
     @classmethod

@@ -1,60 +1,113 @@
-"""Tape files: one process instance in one self-contained file of frames."""
+"""Tape files: the processes of a run in one self-contained file of frames.
+
+docs/tape-format.md describes the bytes. A name that ends in ``.gz`` is compressed.
+"""
 
 from __future__ import annotations
 
+import gzip
 import os
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, Any
 
 import msgspec
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import TapeMissing
+from playhead_semconv.errors import CorruptTape, TapeMissing
 from playhead_semconv.facts import Fact
-from playhead_semconv.frames import MAGIC, Header, Record, Scan, SpanRecord, encode, read_whole
+from playhead_semconv.frames import (
+    WHOLE,
+    Footer,
+    Header,
+    Record,
+    Scan,
+    SpanRecord,
+    encode,
+    read_whole,
+    too_new,
+)
 from playhead_semconv.seams import Tape
 from playhead_semconv.tapes import MemoryTape
 
 SUFFIX = ".tape"
+COMPRESSED = ".gz"
+GZIP = b"\x1f\x8b"
+LEVEL = 6
 
 
 @dataclass(frozen=True, slots=True)
 class TapeFile:
     """What a tape file holds."""
 
-    tape: MemoryTape
+    tapes: list[MemoryTape]
+    """One per process, in the order of the file: the process that the run began in is the first."""
     spans: list[bytes] = field(default_factory=list[bytes])
     """Finished spans, OTLP `ResourceSpans` bytes of one span each, in the order of their end."""
+    resources: dict[bytes, dict[str, Any]] = field(default_factory=dict[bytes, dict[str, Any]])
+    """Attributes of the OTel resource, by process instance."""
     damage: str = ""
     """Why reading stopped before the end of the file; empty when the file is whole."""
 
+    @property
+    def tape(self) -> MemoryTape:
+        """The tape of the process that the run began in; empty where the file holds none."""
+        return self.tapes[0] if self.tapes else MemoryTape([])
 
-def write_tape_file(path: Path, tape: Tape, spans: Iterable[bytes] = ()) -> int:
-    """Write ``tape`` and finished ``spans`` to ``path``, readable by the owner only.
 
-    The file stands alone: content that only the tape's reader could resolve is written out. It
-    appears under its name when it is whole. Returns its size in bytes.
+def write_tape_file(
+    path: Path,
+    tape: Tape | Sequence[Tape],
+    spans: Iterable[bytes] = (),
+    resources: Mapping[bytes, Mapping[str, Any]] | None = None,
+) -> int:
+    """Write the tapes of a run and finished ``spans`` to ``path``, readable by the owner only.
+
+    ``resources``: attributes of the OTel resource by process instance. The file stands alone: content
+    that only the tape's reader could resolve is written out. It appears under its name when it is
+    whole. Returns its size in bytes.
     """
-    header = Header(tape.instance, time.time_ns())
+    tapes = list(tape) if isinstance(tape, Sequence) else [tape]
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(MAGIC)
-            file.write(encode(header))
-            for fact in standing_alone(tape):
-                file.write(encode(fact))
-            for otlp in spans:
-                file.write(encode(SpanRecord(otlp)))
+            if path.name.endswith(COMPRESSED):
+                with gzip.GzipFile("", "wb", LEVEL, file, mtime=0) as packed:
+                    _write(packed, tapes, spans, resources or {})
+            else:
+                _write(file, tapes, spans, resources or {})
+            file.flush()
             size = file.tell()
         os.replace(partial, path)
     except BaseException:
         os.unlink(partial)
         raise
     return size
+
+
+def _write(
+    file: IO[bytes] | gzip.GzipFile,
+    tapes: list[Tape],
+    spans: Iterable[bytes],
+    resources: Mapping[bytes, Mapping[str, Any]],
+) -> None:
+    facts = finished = 0
+    file.write(WHOLE)
+    for tape in tapes:
+        resource = dict(resources.get(tape.instance, {}))
+        file.write(encode(Header(tape.instance, time.time_ns(), resource=resource)))
+        for fact in standing_alone(tape):
+            facts += 1
+            file.write(encode(fact))
+    for otlp in spans:
+        finished += 1
+        file.write(encode(SpanRecord(otlp)))
+    file.write(encode(Footer(facts, finished)))
 
 
 def standing_alone(tape: Tape) -> Iterator[Fact]:
@@ -78,36 +131,67 @@ def standing_alone(tape: Tape) -> Iterator[Fact]:
 def read_tape_file(path: Path) -> TapeFile:
     """A tape file that must be whole.
 
-    `TapeMissing` where there is no such file, `CorruptTape` with the position where it is damaged.
+    `TapeMissing` where there is no such file, `CorruptTape` with the position where it is damaged,
+    `TapeTooNew` where a later version has written it.
     """
-    return _gathered(read_whole(_bytes_of(path), path.name))
+    data, problem = bytes_of(path)
+    found = _gathered(read_whole(data, path.name))
+    if problem:
+        raise CorruptTape(f"{path.name} is damaged: {problem}", cause="its compressed bytes are cut")
+    return found
 
 
 def read_unfinished(path: Path) -> TapeFile:
-    """A tape file whose writer may have died: what can be read of it, and what is wrong with it."""
-    scan = Scan(_bytes_of(path))
+    """A tape file whose writer may have died: what can be read of it, and what is wrong with it.
+
+    `TapeMissing`, `TapeTooNew`.
+    """
+    data, problem = bytes_of(path)
+    scan = Scan(data)
     found = _gathered(record for _, record in scan)
-    if not scan.torn:
+    if scan.too_new:
+        raise too_new(path.name, scan.too_new)
+    if not scan.torn and not problem:
         return found
-    return TapeFile(found.tape, found.spans, f"{path.name} ends at byte {scan.end}: {scan.problem}")
+    damage = f"{path.name} ends at byte {scan.end}: {scan.problem or problem}"
+    return TapeFile(found.tapes, found.spans, found.resources, damage)
 
 
-def _bytes_of(path: Path) -> bytes:
+def is_tape(path: Path) -> bool:
+    """Whether a file is a tape, by its first bytes. `TapeMissing` where there is none."""
+    return bytes_of(path, 4096)[0].startswith(WHOLE[:-2])
+
+
+def bytes_of(path: Path, limit_bytes: int = -1) -> tuple[bytes, str]:
+    """The (first) bytes of a file, decompressed, and why they end early where they do."""
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
+        with open(path, "rb") as file:
+            data = file.read(limit_bytes)
+    except (FileNotFoundError, IsADirectoryError):
         raise TapeMissing(f"no tape at {path}", hint="playhead ls") from None
+    if not data.startswith(GZIP):
+        return data, ""
+    reader = zlib.decompressobj(wbits=31)
+    try:
+        plain = reader.decompress(data)
+    except zlib.error as problem:
+        return b"", str(problem)
+    return plain, "" if reader.eof or limit_bytes >= 0 else "its compressed bytes end early"
 
 
 def _gathered(records: Iterable[Record]) -> TapeFile:
-    instance = b""
-    facts: list[Fact] = []
+    facts: dict[bytes, list[Fact]] = {}
+    resources: dict[bytes, dict[str, Any]] = {}
     spans: list[bytes] = []
+    of = b""
     for record in records:
         if isinstance(record, Fact):
-            facts.append(record)
+            facts.setdefault(record.instance or of, []).append(record)
         elif isinstance(record, SpanRecord):
             spans.append(record.otlp)
-        else:
-            instance = record.instance
-    return TapeFile(MemoryTape(facts, instance), spans)
+        elif isinstance(record, Header):
+            of = record.instance
+            facts.setdefault(of, [])
+            resources[of] = dict(record.resource)
+    tapes = [MemoryTape(some, instance) for instance, some in facts.items()]
+    return TapeFile(tapes, spans, resources)

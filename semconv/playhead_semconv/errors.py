@@ -11,6 +11,7 @@
     │   └── ConfigurationError    configuration: an unknown key or an impossible value
     ├── TapeError             (1) the record itself
     │   ├── CorruptTape           tape-corrupt: damaged, with the position
+    │   ├── TapeTooNew            tape-too-new: written by a later version
     │   └── TapeGap               tape-gap: facts are missing between two sequence numbers
     ├── Mismatch              (3) replay: the program asks what the tape does not answer
     │   ├── ExchangeUnmatched     exchange-unmatched: names the nearest recording and the difference
@@ -98,6 +99,12 @@ class CorruptTape(TapeError):
     """A damaged file, with the position of the damage."""
 
     code = "tape-corrupt"
+
+
+class TapeTooNew(TapeError):
+    """A file of a format that this version does not know."""
+
+    code = "tape-too-new"
 
 
 class TapeGap(TapeError):

@@ -1,8 +1,14 @@
 """Frames: the bytes of a tape file and of a spool segment. Pure; who reads and writes is elsewhere.
 
-A file is `MAGIC`, then frames: length (u32), CRC-32 of the payload (u32), payload (MessagePack of one
-`Record`), little-endian. The first record is a `Header`. A file that a process was still writing when
-it died ends in zeros or in half a frame; `scan` stops there and says so.
+A file is a magic line that ends in its version, then frames: length (u32), CRC-32 of the payload (u32),
+payload (MessagePack of one `Record`), little-endian. The first record is a `Header`.
+
+* Version 1 (`MAGIC`) is written while things happen: segments of a spool, the tape of a replay. It may
+  end anywhere; where its writer died it ends in zeros or in half a frame.
+* Version 2 (`WHOLE`) is a file that was written as one: each process of a run begins with its `Header`,
+  and a `Footer` says that nothing is missing.
+
+`Scan` stops at what it cannot read and says where and why. docs/tape-format.md is for other readers.
 """
 
 from __future__ import annotations
@@ -14,10 +20,15 @@ from typing import TypeAlias
 
 import msgspec
 
-from playhead_semconv.errors import CorruptTape
+from playhead_semconv.errors import CorruptTape, TapeTooNew
 from playhead_semconv.facts import SCHEMA_VERSION, Fact
 
-MAGIC = b"playhead-tape\x001\n"
+NAME = b"playhead-tape\x00"
+MAGIC = NAME + b"1\n"
+WHOLE = NAME + b"2\n"
+VERSION = 2
+"""The highest version of files that is read here."""
+
 HEAD = struct.Struct("<II")
 MAX_PAYLOAD_BYTES = 64 * 1024 * 1024
 
@@ -38,7 +49,14 @@ class SpanRecord(msgspec.Struct, frozen=True, array_like=True, tag=1):
     otlp: bytes
 
 
-Record: TypeAlias = Fact | SpanRecord | Header
+class Footer(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """Last record of a file of version 2: how many it holds."""
+
+    facts: int
+    spans: int
+
+
+Record: TypeAlias = Fact | SpanRecord | Header | Footer
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
@@ -55,8 +73,9 @@ class Scan:
 
     ``end`` is where the next frame would begin: everything before it has been read. When the
     iteration is over, ``torn`` says whether something other than zeros stands behind ``end`` (half a
-    frame, or damage), and ``problem`` what it is. A frame that is whole but holds no record of ours
-    (a later version's, say) is passed over and counted in ``skipped``.
+    frame, or damage) or the footer is missing, and ``problem`` what it is. A frame that is whole but
+    holds no record of ours (a later version's, say) is passed over and counted in ``skipped``.
+    ``too_new`` is the version of a file that is later than `VERSION`; nothing of it is read.
     """
 
     def __init__(self, data: bytes | memoryview, offset: int = 0) -> None:
@@ -65,18 +84,28 @@ class Scan:
         self.torn = False
         self.skipped = 0
         self.problem = ""
+        self.too_new = 0
+        self.facts = 0
+        self.spans = 0
+        self._footer: Footer | None = None
 
     def __iter__(self) -> Iterator[tuple[int, Record]]:
         data, size = self._data, len(self._data)
+        version = 1
         if self.end == 0:
-            if size < len(MAGIC) or bytes(data[: len(MAGIC)]) != MAGIC:
+            version = _version(data)
+            if version > VERSION:
+                self.too_new = version
+                self._stop(f"version {version} of the format; version {VERSION} is the latest known")
+                return
+            if not version:
                 self._stop("not a playhead tape (wrong first bytes)", any(data[: len(MAGIC)]))
                 return
             self.end = len(MAGIC)
         while self.end + HEAD.size <= size:
             length, crc = HEAD.unpack_from(data, self.end)
             if length == 0:
-                self._stop("zeros", any(data[self.end : self.end + 4096]))
+                self._stop("zeros", version > 1 or any(data[self.end : self.end + 4096]))
                 return
             start = self.end + HEAD.size
             if length > MAX_PAYLOAD_BYTES or start + length > size:
@@ -94,21 +123,63 @@ class Scan:
                 self.end = start + length
                 continue
             at, self.end = self.end, start + length
+            self._count(record)
             yield at, record
         if self.end < size:
-            self._stop("half a frame", any(data[self.end :]))
+            self._stop("half a frame", version > 1 or any(data[self.end :]))
+        elif version > 1:
+            self._check_footer()
+
+    def _count(self, record: Record) -> None:
+        if isinstance(record, Fact):
+            self.facts += 1
+        elif isinstance(record, SpanRecord):
+            self.spans += 1
+        elif isinstance(record, Footer):
+            self._footer = record
+
+    def _check_footer(self) -> None:
+        if self._footer is None:
+            self._stop("the file ends before its footer")
+        elif self._footer != Footer(self.facts, self.spans):
+            counted = f"{self._footer.facts} facts and {self._footer.spans} spans"
+            self._stop(f"the footer counts {counted}, there are {self.facts} and {self.spans}")
 
     def _stop(self, problem: str, torn: bool = True) -> None:
         self.torn, self.problem = torn, problem
 
 
+def _version(data: memoryview) -> int:
+    """The version that the first line says; 0 where it is no line of ours."""
+    line, ends, _ = bytes(data[: len(NAME) + 8]).partition(b"\n")
+    digits = line.removeprefix(NAME)
+    return int(digits) if ends and line != digits and digits.isdigit() else 0
+
+
 def read_whole(data: bytes | memoryview, name: str = "tape") -> Iterator[Record]:
-    """All records of a file that must be whole. `CorruptTape` names the position where it is not."""
+    """All records of a file that must be whole.
+
+    `CorruptTape` names the position where it is not, and what stands before it; `TapeTooNew`.
+    """
     scan = Scan(data)
     for _, record in scan:
+        if isinstance(record, Header) and record.schema > SCHEMA_VERSION:
+            scan.too_new = scan.too_new or record.schema
+            break
         yield record
+    if scan.too_new:
+        raise too_new(name, scan.too_new)
     if scan.torn or scan.skipped or scan.end == 0:
         raise CorruptTape(
             f"{name} is damaged at byte {scan.end}: {scan.problem}",
-            hint="take the copy from the store: playhead export RUN",
+            cause=f"{scan.facts} facts and {scan.spans} spans before it can be read",
+            hint=f"keep what can be read: playhead import --partial {name}",
         )
+
+
+def too_new(name: str, version: int) -> TapeTooNew:
+    """The refusal of a file of a later version."""
+    return TapeTooNew(
+        f"{name} was written by a later version of playhead (format {version})",
+        hint="read it with that version, or upgrade: pip install --upgrade playhead-receiver",
+    )

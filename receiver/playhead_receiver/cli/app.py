@@ -24,6 +24,8 @@ VERBS = {
     "show": "show a run as a tree of steps, or one step whole",
     "tail": "follow a run while it goes on",
     "replay": "run the recorded command again, answered from its tape",
+    "export": "write a run to a file: a tape, or OTLP JSON lines",
+    "import": "take a run from a file",
     "diff": "compare two runs: where they part, and how",
     "variability": "how many ways the runs of one agent take, and where they part",
     "doctor": "say what is recorded, what is not, and why",

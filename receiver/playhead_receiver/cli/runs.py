@@ -89,7 +89,7 @@ def opened_run(session: Session, target: Target) -> Generator[Run]:
 
         path = Path(target.run)
         found = read_tape_file(path)
-        yield Run.of_tape(found.tape, found.spans, name=path.stem)
+        yield Run.of_tapes(found.tapes, found.spans, name=path.name.partition(SUFFIX)[0])
         return
     with reading(session) as store:
         yield load_run(store, target.run)[0]

@@ -1,4 +1,4 @@
-"""OTLP's JSON form to its binary one.
+"""OTLP's JSON form to its binary one, and back.
 
 It differs from protobuf's own JSON mapping in one thing that matters: ids are hexadecimal.
 """
@@ -6,6 +6,7 @@ It differs from protobuf's own JSON mapping in one thing that matters: ids are h
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
@@ -39,7 +40,7 @@ def binary_of_json(body: bytes, kind: type[Message]) -> bytes:
         raise MalformedOtlp(f"the body is not JSON: {problem}") from None
     if not isinstance(found, dict):
         raise MalformedOtlp("the body is not a JSON object")
-    _recode_ids(found)
+    _recode_ids(found, _base64_of_hex)
     message = kind()
     try:
         json_format.ParseDict(cast(dict[str, Any], found), message, ignore_unknown_fields=True)
@@ -61,14 +62,25 @@ def json_of(message: Message) -> bytes:
     return json_format.MessageToJson(message, indent=None).encode()
 
 
-def _recode_ids(node: Any) -> None:
+def export_json(message: Message) -> bytes:
+    """An export request in OTLP's JSON form, on one line."""
+    found = json_format.MessageToDict(message, use_integers_for_enums=True)
+    _recode_ids(found, _hex_of_base64)
+    return msgspec.json.encode(found)
+
+
+def _recode_ids(node: Any, recode: Callable[[Any], str]) -> None:
     for key, value in node.items():
         if key in _IDS:
-            node[key] = _base64_of_hex(value)
+            node[key] = recode(value)
         elif key in _HOLDERS and isinstance(value, list):
             for item in cast(list[Any], value):
                 if isinstance(item, dict):
-                    _recode_ids(item)
+                    _recode_ids(item, recode)
+
+
+def _hex_of_base64(value: Any) -> str:
+    return base64.b64decode(value).hex()
 
 
 def _base64_of_hex(value: Any) -> str:

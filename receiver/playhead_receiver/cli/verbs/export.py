@@ -1,0 +1,85 @@
+"""``playhead export``: a run in a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from playhead_receiver.cli.options import verb
+from playhead_receiver.cli.runs import Target, parse_target, reading
+from playhead_receiver.cli.session import Session
+from playhead_semconv.errors import UsageError
+
+if TYPE_CHECKING:
+    from playhead_receiver.transfer import Material
+
+SCHEMA_VERSION = 1
+ENDINGS = {"tape": ".tape", "otlp": ".otlp.jsonl"}
+STDOUT = "-"
+
+
+@verb("export", short_help="write a run to a file: a tape, or OTLP JSON lines")
+@click.argument("target", metavar="[RUN]", required=False)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, allow_dash=True),
+    help="Default: the run's name, in this folder.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(ENDINGS)),
+    help="tape (the default), or otlp: OTLP JSON lines, for a Collector.",
+)
+def command(session: Session, target: str | None, output: str | None, form: str | None) -> None:
+    """Write a run with all its processes and spans to a file: a tape, or OTLP JSON lines.
+
+    A file that ends in .gz is compressed. A tape is replayed without a store.
+    """
+    form = form or ("otlp" if output and ".jsonl" in output else "tape")
+    with _material(session, parse_target(target)) as found:
+        run = found.run
+        path = output or f"{run.name}{ENDINGS[form]}"
+        if path == STDOUT:
+            if form == "tape":
+                raise UsageError("a tape goes to a file", hint="playhead export RUN -o run.tape")
+            for line in found.lines():
+                sys.stdout.buffer.write(line + b"\n")
+            return
+        size_bytes = _write(found, Path(path), form)
+    if session.as_json:
+        said: dict[str, Any] = {"run": run.name, "file": os.path.abspath(path), "format": form}
+        session.print_json({"schema_version": SCHEMA_VERSION, **said, "size_bytes": size_bytes})
+        return
+    from playhead_receiver.cli.views.words import count, size
+
+    processes = f"{len(run.tapes)} processes" if len(run.tapes) > 1 else "1 process"
+    session.say(f"wrote {path}: {processes}, {count(len(run.steps), 'step')}, {size(size_bytes)}")
+    session.suggest(f"playhead {'replay' if form == 'tape' else 'import'} {path}")
+
+
+@contextmanager
+def _material(session: Session, target: Target) -> Generator[Material]:
+    from playhead_receiver.transfer import Material
+
+    if target.is_file or Path(target.run).is_file():
+        yield Material.of_file(Path(target.run))
+        return
+    with reading(session) as store:
+        yield Material.of_store(store, target.run)
+
+
+def _write(found: Material, path: Path, form: str) -> int:
+    from playhead_receiver.transfer import write_lines
+
+    try:
+        return found.write_tape(path) if form == "tape" else write_lines(path, found.lines())
+    except OSError as problem:
+        raise UsageError(f"{path} cannot be written", cause=str(problem)) from problem

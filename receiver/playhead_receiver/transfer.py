@@ -1,0 +1,209 @@
+"""A run out of a store as a file, and a file back into a store.
+
+Two forms: a tape file (docs/tape-format.md), and OTLP JSON lines, one export request a line, as the
+Collector's ``otlpjsonfile`` receiver reads them. What comes back goes through the intake like anything
+that an agent sends: sent twice it is there once.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+
+from playhead_exporter.shipping.answers import Accepted, Transport
+from playhead_exporter.shipping.endpoint import Signal
+from playhead_exporter.shipping.requests import bounded, merge_spans, requests_of
+from playhead_receiver.derive import Deriver
+from playhead_receiver.intake.export import REQUESTS
+from playhead_receiver.intake.otlp_json import binary_of_json, export_json
+from playhead_receiver.store.protocol import Store
+from playhead_replay import Run
+from playhead_replay.tapefile import (
+    COMPRESSED,
+    SUFFIX,
+    TapeFile,
+    bytes_of,
+    is_tape,
+    read_tape_file,
+    read_unfinished,
+    standing_alone,
+    write_tape_file,
+)
+from playhead_semconv.errors import CorruptTape, MalformedOtlp, ReceiverRefused
+from playhead_semconv.frames import Record, SpanRecord
+from playhead_semconv.otlp import attributes_of
+from playhead_semconv.seams import Tape
+
+LINE_BYTES = 1 << 20
+"""No line is made of a longer request in binary form, unless a single record is."""
+
+TIMEOUT_S = 60.0
+
+
+@dataclass(slots=True)
+class Incoming:
+    """What a file brings, read and not yet sent."""
+
+    requests: list[tuple[Signal, bytes]] = field(default_factory=list[tuple[Signal, bytes]])
+    """OTLP export requests."""
+    facts: int = 0
+    """Facts of a tape; log records of OTLP lines, which hold one or several facts each."""
+    spans: int = 0
+    trace_ids: set[str] = field(default_factory=set[str])
+    damage: str = ""
+    """Where the file is damaged, and why; what stands before it was read."""
+
+    def send(self, transport: Transport) -> int:
+        """Send it to a receiver; how many records that has rejected. `ReceiverRefused`."""
+        rejected = 0
+        for signal, body in self.requests:
+            answer = transport.send(signal, body, TIMEOUT_S)
+            if not isinstance(answer, Accepted):
+                raise ReceiverRefused("the receiver does not take the run", cause=answer.reason)
+            rejected += answer.refused
+        return rejected
+
+
+@dataclass(slots=True)
+class Material:
+    """All of a run that goes into a file."""
+
+    run: Run
+    spans: list[bytes]
+    """As they came in, OTLP `ResourceSpans` of one span each."""
+    resources: dict[bytes, dict[str, Any]]
+    """Attributes of the OTel resource, by process instance."""
+    whole: Callable[[], Iterable[ResourceSpans]]
+    """The same spans with everything that they left to be derived."""
+
+    @classmethod
+    def of_store(cls, store: Store, name: str) -> Material:
+        """A stored run. `RunUnknown`, `RunAmbiguous`."""
+        run = Run.load(store, name)
+        stored = list(store.spans(bytes.fromhex(run.trace_id)))
+        resources: dict[bytes, dict[str, Any]] = {}
+        for tape in run.tapes:
+            resource = store.resource(tape.instance)
+            if resource is not None:
+                resources[tape.instance] = attributes_of(Resource.FromString(resource).attributes)
+        deriver = Deriver(store)
+        return cls(run, [one.otlp for one in stored], resources, lambda: map(deriver.whole, stored))
+
+    @classmethod
+    def of_file(cls, path: Path) -> Material:
+        """A tape file. `TapeMissing`, `CorruptTape`, `TapeTooNew`."""
+        found = read_tape_file(path)
+        run = Run.of_tapes(found.tapes, found.spans, path.name.partition(SUFFIX)[0])
+        return cls(run, found.spans, found.resources, lambda: map(ResourceSpans.FromString, found.spans))
+
+    def write_tape(self, path: Path) -> int:
+        """As a tape file; its size in bytes."""
+        return write_tape_file(path, self.run.tapes, self.spans, self.resources)
+
+    def lines(self) -> Iterator[bytes]:
+        """As OTLP JSON lines: facts first, process by process, then spans, whole."""
+        return otlp_lines(self.run.tapes, self.whole(), self.resources)
+
+
+def otlp_lines(
+    tapes: Sequence[Tape],
+    spans: Iterable[ResourceSpans],
+    resources: Mapping[bytes, Mapping[str, Any]],
+) -> Iterator[bytes]:
+    """OTLP JSON lines of a run: facts first, process by process, then spans."""
+    for tape in tapes:
+        facts: list[Record] = list(standing_alone(tape))
+        for request in requests_of(facts, tape.instance, resources.get(tape.instance, {}), LINE_BYTES):
+            yield export_json(REQUESTS["logs"].FromString(request.body()))
+    for some in bounded(iter(spans), LINE_BYTES):
+        yield export_json(merge_spans(some))
+
+
+def write_lines(path: Path, lines: Iterable[bytes]) -> int:
+    """Write OTLP JSON lines, readable by the owner only, compressed where the name ends in ``.gz``."""
+    data = b"".join(line + b"\n" for line in lines)
+    if path.name.endswith(COMPRESSED):
+        data = gzip.compress(data, mtime=0)
+    path.touch(0o600)
+    path.write_bytes(data)
+    return len(data)
+
+
+def incoming(path: Path, *, partial: bool = False) -> Incoming:
+    """Read a tape file or OTLP JSON lines.
+
+    `CorruptTape` with the position of the damage, unless ``partial``; `TapeMissing`, `TapeTooNew`.
+    """
+    if is_tape(path):
+        return _of_tape(read_unfinished(path) if partial else read_tape_file(path))
+    found = _of_lines(path)
+    if found.damage and not partial:
+        raise CorruptTape(
+            found.damage,
+            cause=f"{len(found.requests)} lines before it can be read",
+            hint=f"keep what can be read: playhead import --partial {path.name}",
+        )
+    return found
+
+
+def _of_tape(file: TapeFile) -> Incoming:
+    run = Run.of_tapes(file.tapes, file.spans)
+    found = Incoming(damage=file.damage, spans=len(file.spans))
+    found.trace_ids |= {run.trace_id} if run.trace_id else set()
+    spans: list[Record] = [SpanRecord(otlp) for otlp in file.spans]
+    for number, tape in enumerate(file.tapes):
+        records: list[Record] = [*tape.facts(), *(spans if number == 0 else ())]
+        resource = file.resources.get(tape.instance, {})
+        for request in requests_of(records, tape.instance, resource):
+            found.requests.append((request.signal, request.body()))
+        found.facts += len(tape)
+    return found
+
+
+def _of_lines(path: Path) -> Incoming:
+    data, cut = bytes_of(path)
+    found = Incoming()
+    at = 0
+    for line in data.splitlines(keepends=True):
+        problem = _read_line(line, found) if line.strip() else ""
+        if problem:
+            found.damage = f"{path.name} is damaged at byte {at}: {problem}"
+            return found
+        at += len(line)
+    if cut:
+        found.damage = f"{path.name} is damaged at byte {at}: {cut}"
+    return found
+
+
+def _read_line(line: bytes, found: Incoming) -> str:
+    """Read one line; why it cannot be, empty where it can."""
+    try:
+        value: Any = msgspec.json.decode(line)
+        if "resourceSpans" in value:
+            body = binary_of_json(line, REQUESTS["traces"])
+            for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+                for scope in resource.scope_spans:
+                    found.spans += len(scope.spans)
+                    found.trace_ids |= {span.trace_id.hex() for span in scope.spans}
+            found.requests.append((Signal.TRACES, body))
+        elif "resourceLogs" in value:
+            body = binary_of_json(line, REQUESTS["logs"])
+            for resource in ExportLogsServiceRequest.FromString(body).resource_logs:
+                for scope in resource.scope_logs:
+                    found.facts += len(scope.log_records)
+                    found.trace_ids |= {one.trace_id.hex() for one in scope.log_records}
+            found.requests.append((Signal.LOGS, body))
+        else:
+            return "neither resourceSpans nor resourceLogs"
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError, MalformedOtlp) as problem:
+        return f"not OTLP JSON: {problem}"
+    return ""
