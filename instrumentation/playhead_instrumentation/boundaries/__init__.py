@@ -11,6 +11,7 @@ from playhead_instrumentation.boundaries import (
     http_urllib3,
     inputs,
     logs,
+    mcp,
     network,
     output,
     stdin,
@@ -30,5 +31,6 @@ def watch(patches: Patches, session: Session) -> None:
     stdin.watch(patches)
     inputs.watch(patches)
     logs.watch(patches)
+    mcp.watch(patches)
     output.watch(patches, session)
     network.watch(session)

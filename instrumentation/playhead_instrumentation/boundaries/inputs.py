@@ -66,7 +66,7 @@ def _cover_os() -> None:
 
         @functools.wraps(original)
         def whole() -> Any:
-            reads = reads_of_agent(1)
+            reads = None if _at_import() else reads_of_agent(1)
             if reads is None:
                 return original()
             found = original()
@@ -74,6 +74,16 @@ def _cover_os() -> None:
             return type(found)(*reads.read("inputs/platform.uname", lambda: list(found)[:5]))
 
         platform.uname = whole
+
+
+def _at_import() -> bool:
+    """Whether a module asks while it is imported, as `uuid` does for itself."""
+    frame = getframe(2)
+    while frame is not None and frame.f_globals is platform.__dict__:
+        frame = frame.f_back
+    return (
+        frame is not None and frame.f_code.co_name == "<module>" and installed(frame.f_code.co_filename)
+    )
 
 
 _answered: Final[set[int]] = set()

@@ -48,7 +48,7 @@ def _replace() -> None:
     made: Any = io.TextIOWrapper(
         io.BufferedReader(raw), old.encoding, old.errors, line_buffering=old.line_buffering
     )
-    made.mode = old.mode
+    made.__dict__.update(vars(old))
     if sys.__stdin__ is old:
         sys.__stdin__ = made
     sys.stdin = made
