@@ -25,7 +25,15 @@ lint: .venv/ready ## ruff, pyright (strict), names against the registry
 test: lint ## lint, then the test suite (under 12 minutes on 2 cores)
 	$(BIN)/pytest -q -n 2 -m "not acceptance"
 
-acceptance: .venv/ready ## the long counts (kills, fuzz, old SDKs, growth), logs in logs/
+.venv-programs/ready: tests/programs/requirements.txt tests/programs/sources.txt $(wildcard */pyproject.toml) ## programs of others, for acceptance
+	$(PYTHON) -m venv .venv-programs
+	.venv-programs/bin/pip install --quiet --disable-pip-version-check --no-deps -r tests/programs/requirements.txt
+	rm -rf .venv-programs/sources
+	.venv-programs/bin/pip download --quiet --disable-pip-version-check --no-deps --require-hashes \
+		--no-binary anthropic,langgraph-prebuilt,openai,openai-agents -r tests/programs/sources.txt -d .venv-programs/sources
+	@touch $@
+
+acceptance: .venv/ready .venv-programs/ready ## the long counts (kills, fuzz, old SDKs, growth), logs in logs/
 	@mkdir -p logs
 	@{ $(BIN)/pytest -q -m acceptance -o timeout=1800 --junit-xml=logs/acceptance.xml; echo $$? > logs/status; } 2>&1 \
 		| tee logs/acceptance.log
@@ -41,9 +49,10 @@ demo: .venv/ready ## record the example agents, look at a run, replay them with 
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/requirements.txt
 	@touch $@
 
-bench: .venv-bench/ready ## added latency beside other instrumentations, growth of spool, wire and store
+bench: .venv-bench/ready ## added latency and replay beside other tools, growth of spool, wire and store
 	@mkdir -p logs
 	.venv-bench/bin/python benchmarks/latency.py --json logs/latency.json
+	.venv-bench/bin/python benchmarks/replay.py --json logs/replay.json
 	.venv-bench/bin/python benchmarks/growth.py --json logs/growth.json
 
 .PHONY: help venv generate lint test acceptance demo bench

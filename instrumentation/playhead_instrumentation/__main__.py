@@ -18,6 +18,7 @@ from pathlib import Path
 from playhead_instrumentation import process_facts, session
 from playhead_instrumentation.program import Program
 from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeError
+from playhead_semconv.seams import Tape
 
 
 def main(words: list[str]) -> None:
@@ -46,8 +47,6 @@ def _replay(words: list[str]) -> Program:
     from playhead_instrumentation.bootstrap.start import start_recording
     from playhead_instrumentation.drivers.allowed import Allowed
     from playhead_instrumentation.tape_writer import TapeWriter
-    from playhead_semconv.frames import read_whole
-    from playhead_semconv.tapes import MemoryTape
 
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation replay")
     parser.add_argument("--tape", required=True, type=Path, help="the tape that answers")
@@ -58,10 +57,7 @@ def _replay(words: list[str]) -> Program:
     parser.add_argument("words", nargs=argparse.REMAINDER, help="the program")
     asked = parser.parse_args(words)
     program = Program.of_words(asked.words)
-    tape = MemoryTape.of_records(read_whole(asked.tape.read_bytes(), asked.tape.name))
-    tape.require_whole()
-    if any(one.ask.body.size and not one.ask.body.digest for one in tape.exchanges().values()):
-        raise TapeError("the tape holds no content: it was recorded with content=metadata")
+    tape = load(asked.tape)
     process_facts.announce(program.script, program.words())
     allowed = Allowed(frozenset(asked.live), frozenset(asked.allow))
     start_recording(tape=tape, sink=TapeWriter(asked.now), origin=asked.origin, allowed=allowed)
@@ -69,6 +65,18 @@ def _replay(words: list[str]) -> Program:
     if running is None or not running.driver.closed:
         raise ReplayFailed("the replay could not start, and the program is not run for real")
     return program
+
+
+def load(path: Path) -> Tape:
+    """The tape of a file, whole and with content. `TapeError` where it is not."""
+    from playhead_semconv.frames import read_whole
+    from playhead_semconv.tapes import MemoryTape
+
+    tape = MemoryTape.of_records(read_whole(path.read_bytes(), path.name))
+    tape.require_whole()
+    if any(one.ask.body.size and not one.ask.body.digest for one in tape.exchanges().values()):
+        raise TapeError("the tape holds no content: it was recorded with content=metadata")
+    return tape
 
 
 if __name__ == "__main__":

@@ -325,7 +325,7 @@ def _hook_threads() -> None:
 
     @functools.wraps(start)
     def start_in_lane(self: threading.Thread) -> None:
-        if _has_lane(self) and not hasattr(self, "_playhead_carried"):
+        if has_lane(self) and not hasattr(self, "_playhead_carried"):
             function = getattr(self, "_target", None) or type(self).run
             parent = current()
             lane = parent if parent in (SHADOW, GC) else parent.child(name_of(function))
@@ -342,7 +342,8 @@ def _hook_threads() -> None:
     thread._bootstrap_inner = run_in_lane
 
 
-def _has_lane(thread: threading.Thread) -> bool:
+def has_lane(thread: threading.Thread) -> bool:
+    """Whether a thread has a lane of its own."""
     if thread.name.startswith(OWN_THREADS):
         return False
     # Whether an executor needs another worker depends on timing; its jobs have lanes, not its threads.

@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol
 from opentelemetry import trace
 from opentelemetry.trace import Tracer
 
-from playhead_instrumentation import lanes
+from playhead_instrumentation import hashes, lanes
 from playhead_instrumentation.drivers import open_driver
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.driver import Driver
@@ -151,6 +151,7 @@ def start(
     redactor = Redactor.of_process(settings)
     # Inside of what the driver hooks: the end of a lane is an event in the life of its thread.
     lanes.install()
+    hashes.install()
     driver = open_driver(sink, redactor, tape, strict=settings.level == "strict", allowed=allowed)
     mode = "record" if tape is None else "replay"
     process = Process(settings, mode, lambda: driver.gate.level, sink, redactor, run, attributes)

@@ -14,6 +14,7 @@ from playhead_instrumentation.drivers.driver import Call
 from playhead_instrumentation.drivers.exceptions import again, record_of
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.lanes import Shadow
+from playhead_instrumentation.patches import required
 from playhead_instrumentation.session import Session
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Delivery
@@ -31,12 +32,9 @@ class Kit:
     """What is taken of the SDK."""
 
     def __init__(self, module: ModuleType) -> None:
-        import anyio
-        from mcp.shared.message import SessionMessage
-
-        self.anyio: Any = anyio
-        types: Any = module.__dict__["types"]
-        self._message: Any = SessionMessage
+        self.anyio: Any = required(module, "anyio")
+        types: Any = required(module, "types")
+        self._message: Any = required(module, "SessionMessage")
         self._adapter: Any = getattr(types, "jsonrpc_message_adapter", None)
         self._model: Any = None if self._adapter is not None else types.JSONRPCMessage
 

@@ -5,6 +5,7 @@ Who wants to enter waits in a line; whenever everybody else waits too, the line 
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import threading
 import time
@@ -110,7 +111,12 @@ class HeldGate:
     def enter(self, waiter: Waiting) -> bool:
         """``waiter`` begins to wait; True if it need not."""
         with self._lock:
-            return self._joins(waiter)
+            if not self._joins(waiter):
+                return False
+            if waiter.blocks:
+                # It comes from outside, and has its turn from now on: nobody else is let through.
+                self._quiet.wake(waiter.place)
+            return True
 
     def goes_on(self) -> None:
         """Somebody who need not wait runs on in this thread."""
@@ -201,7 +207,7 @@ class Waiting:
         self.moved = False
         self.refused = False
         self.place = threading.get_ident()
-        self.opened = threading.Lock()
+        self.opened = _thread.allocate_lock()
         self._gate = gate
         self._loop: asyncio.AbstractEventLoop | None = None
         self._future: asyncio.Future[None] | None = None

@@ -9,6 +9,7 @@ in something else is told by the processor time of its thread, which does not gr
 
 from __future__ import annotations
 
+import _thread
 import threading
 import time
 import weakref
@@ -16,8 +17,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from playhead_instrumentation.drivers import processor
+
 HOLD_S = 0.1
 """A busy thread that used no processor time for so long is taken to wait."""
+
+GRANTED_HOLD_S = 0.5
+"""Who has the turn and does not begin to run for so long is taken not to come."""
 
 IDLE_CPU_NS = 1_000_000
 """So much processor time is none."""
@@ -29,7 +35,7 @@ class Ticket:
     __slots__ = ("opened",)
 
     def __init__(self) -> None:
-        self.opened = threading.Lock()
+        self.opened = _thread.allocate_lock()
         self.opened.acquire()
 
 
@@ -67,6 +73,8 @@ class Quiet:
         self._granted: Ticket | None = None
         """Of whom it is the turn, and who has not begun to run yet."""
         self._granted_s = 0.0
+        self._waited_s = 0.0
+        self._polled_s = time.monotonic()
         self._reserved: dict[int, Ticket] = {}
         """Tickets of places that were woken."""
         self._joining: dict[threading.Thread, list[int]] = {}
@@ -114,8 +122,8 @@ class Quiet:
 
         Who uses processor time again is busy again, for half as long as before.
         """
-        now = time.monotonic()
         with self._lock:
+            now = self._patience()
             if self._ready():
                 return False
             for place in list(self._busy):
@@ -123,30 +131,41 @@ class Quiet:
                 if watched is None:
                     watched = self._watched[place] = _Watched()
                 if watched.since_s is None:
-                    watched.since_s, watched.cpu_ns = now, _cpu_ns(place)
+                    watched.begins(place, now)
                     continue
-                used_ns = _cpu_ns(place)
+                used_ns = processor.used_ns(place)
                 computes = used_ns - watched.cpu_ns > IDLE_CPU_NS
                 hold_s = (self._computing_hold_s if computes else self._hold_s) / 2**watched.times
-                if now - watched.since_s >= hold_s:
-                    watched.since_s = None
-                    watched.times = min(watched.times + 1, 8)
-                    self._busy.discard(place)
-                    self._stuck[place] = used_ns
-            if self._granted is not None and now - self._granted_s >= self._hold_s:
+                if now - watched.since_s < hold_s:
+                    continue
+                if not computes and watched.starves(place, hold_s):
+                    watched.begins(place, now)
+                    continue
+                watched.since_s = None
+                watched.times = min(watched.times + 1, 8)
+                self._busy.discard(place)
+                self._stuck[place] = used_ns
+            if self._granted is not None and now - self._granted_s >= GRANTED_HOLD_S:
                 self._granted = None
             self._grant()
             return not self._busy and self._granted is None and not self._turns
 
+    def _patience(self) -> float:
+        """Time (s) as those who wait have spent it: who is not let run has not waited."""
+        now = time.monotonic()
+        self._waited_s += min(now - self._polled_s, self._hold_s / 5)
+        self._polled_s = now
+        return self._waited_s
+
     def _grant(self) -> None:
         """Whoever is next runs, if nobody does."""
         if self._turns and not self._busy and self._granted is None:
-            self._granted, self._granted_s = self._turns.popleft(), time.monotonic()
+            self._granted, self._granted_s = self._turns.popleft(), self._waited_s
             self._granted.opened.release()
 
     def _unstick(self) -> None:
         for place, used_ns in list(self._stuck.items()):
-            if _cpu_ns(place) != used_ns:
+            if processor.used_ns(place) != used_ns:
                 del self._stuck[place]
                 self._busy.add(place)
 
@@ -342,18 +361,20 @@ class Quiet:
 class _Watched:
     """A busy place that holds up others."""
 
-    __slots__ = ("cpu_ns", "since_s", "times")
+    __slots__ = ("cpu_ns", "missed_ns", "since_s", "times")
 
     def __init__(self) -> None:
         self.since_s: float | None = None
-        self.cpu_ns = 0
+        self.cpu_ns = self.missed_ns = 0
         self.times = 0
         """How often it was busy for too long."""
 
+    def begins(self, place: int, now: float) -> None:
+        """It is watched from now on."""
+        self.since_s, self.cpu_ns = now, processor.used_ns(place)
+        self.missed_ns = processor.missed_ns(place)
 
-def _cpu_ns(place: int) -> int:
-    clock = getattr(time, "pthread_getcpuclockid", None)
-    try:
-        return time.process_time_ns() if clock is None else time.clock_gettime_ns(clock(place))
-    except OSError:
-        return 0
+    def starves(self, place: int, hold_s: float) -> bool:
+        """Whether it is the system that does not let it run."""
+        missed_ns = processor.missed_ns(place) - self.missed_ns
+        return missed_ns > hold_s * 5e8 or processor.could_run(place)

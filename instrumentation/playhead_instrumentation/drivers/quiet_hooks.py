@@ -21,6 +21,7 @@ from concurrent.futures import thread as executor_threads
 from typing import Any
 
 from playhead_instrumentation import lanes
+from playhead_instrumentation.drivers import lines, locks, queues
 from playhead_instrumentation.drivers.quiet import Quiet, Ticket
 from playhead_instrumentation.patches import PATCHES, required
 
@@ -33,6 +34,7 @@ def keep(books: Quiet | None, *, live: bool = False) -> None:
     if _books is not None:
         _books.close()
     _books = books
+    lines.keep(books)
     lanes.on_outside((books.leaves, books.returns) if books is not None and live else None)
     if books is not None:
         _hook()
@@ -42,6 +44,8 @@ def keep(books: Quiet | None, *, live: bool = False) -> None:
 def _hook() -> None:
     for name, hook in (
         ("threading.Condition", _hook_conditions),
+        ("threading.Lock", locks.hook),
+        ("queue.SimpleQueue", queues.hook),
         ("threading.Thread", _hook_threads),
         ("concurrent.futures.thread", _hook_jobs),
         ("time.sleep", _hook_sleep),
@@ -73,6 +77,8 @@ def _hook_conditions() -> None:
     def wait_for_the_turn(self: Any, timeout: float | None = None) -> bool:
         books = _books
         if books is None or not self._is_owned() or (timeout is not None and timeout <= 0):
+            return wait(self, timeout)
+        if lanes.current() is lanes.SHADOW:
             return wait(self, timeout)
         # As the original does, but that the turn comes before the lock is taken again.
         waiter = _thread.allocate_lock()
@@ -129,11 +135,15 @@ def _hook_threads() -> None:
     @functools.wraps(start)
     def start_with_a_turn(self: threading.Thread) -> None:
         books = _books
-        if books is None or not _is_place(self):
+        if books is None or not _is_place(self) or lanes.current() is lanes.SHADOW:
             return start(self)
         # What an executor's worker does has turns of its own.
         works = getattr(getattr(self, "_target", None), "__module__", "") == executor_threads.__name__
         ticket = None if works else books.reserve()
+        if works:
+            # Nor does it need one to begin: who starts it, and holds locks of executors, keeps its own.
+            begun: Any = required(self, "_started")._cond
+            begun.wait = functools.partial(required(threading.Condition.wait, "__wrapped__"), begun)
         self.__dict__["_playhead_turn"] = books, ticket
         try:
             start(self)
@@ -229,7 +239,7 @@ def _hook_jobs() -> None:
     @functools.wraps(submit)
     def submit_with_a_turn(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
         books = _books
-        if books is None:
+        if books is None or lanes.current() is lanes.SHADOW:
             return submit(self, fn, *args, **kwargs)
         _submitting.made = None
         _submitting.executor = books, self

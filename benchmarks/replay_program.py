@@ -1,0 +1,86 @@
+"""The program that is recorded and replayed: N calls of the real OpenAI SDK, timed one by one.
+
+Says what it took as JSON on the file descriptor that ``BENCH_SAYS`` names. ``BENCH_TOOL`` says which
+tool plays; ``none``: a transport that answers at once, that is the SDK's own cost; playhead starts the
+program itself. Times are of a clock that no tool records.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import openai
+
+
+def now_ns() -> int:
+    """Wall time since some zero."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
+def peak_kib() -> int:
+    """The most memory that this process had; 0 where the system does not say."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return 0
+    return int(status.read_text().partition("VmHWM:")[2].split()[0])
+
+
+def messages(size_bytes: int, number: int) -> list[dict[str, str]]:
+    """A request; with ``size_bytes`` a history that grows to that size in 100 calls, and starts anew."""
+    told = [{"role": "user", "content": f"question {number // 100}"}]
+    line = "The quick brown fox jumps over the lazy dog. " * 22
+    told += [
+        {"role": "user", "content": f"{step} {line}"}
+        for step in range(size_bytes // 1000 * (number % 100) // 100)
+    ]
+    return [*told, {"role": "user", "content": f"call {number}"}]
+
+
+def client(tool: str) -> openai.OpenAI:
+    """A client; where no tool plays, over a transport that answers at once: the SDK's own cost."""
+    options: dict[str, Any] = {"max_retries": 0}
+    if tool == "none":
+        from workloads import Transport
+
+        options["http_client"] = openai.DefaultHttpxClient(transport=Transport())
+    return openai.OpenAI(api_key="bench", **options)
+
+
+def main(count: int, size_bytes: int) -> None:
+    """Make the calls and say how long they took."""
+    tool, tape = os.environ.get("BENCH_TOOL", ""), os.environ.get("BENCH_TAPE", "")
+    with ExitStack() as playing:
+        begun_ns = now_ns()
+        if tool == "vcrpy":
+            import vcr
+
+            mode = vcr.mode.NONE if os.path.exists(tape) else vcr.mode.ALL
+            player = vcr.VCR(record_mode=mode, match_on=["method", "uri", "body"])
+            playing.enter_context(player.use_cassette(tape))
+        elif tool == "reeltime":
+            import reeltime
+
+            how = {"collect_git": False, "run_id": "BENCH"}
+            if os.path.exists(tape):
+                how = {"mode": "replay", "replay": "BENCH"}
+            playing.enter_context(reeltime.session(tape_dir=tape, **how))
+        load_ns = now_ns() - begun_ns
+        gpt = client(tool)
+        taken: list[int] = []
+        for number in range(count):
+            asked: Any = messages(size_bytes, number)
+            begin_ns = now_ns()
+            gpt.chat.completions.create(model="gpt-4o", messages=asked)
+            taken.append(now_ns() - begin_ns)
+    said = json.dumps({"ns": taken, "load_ns": load_ns, "peak_kib": peak_kib()})
+    os.write(int(os.environ["BENCH_SAYS"]), said.encode())
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))
