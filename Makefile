@@ -52,6 +52,7 @@ demo: .venv/ready ## record the example agents, look at a run, replay them with 
 bench: .venv-bench/ready ## added latency and replay beside other tools, growth of spool, wire and store
 	@mkdir -p logs
 	.venv-bench/bin/python benchmarks/latency.py --json logs/latency.json
+	.venv-bench/bin/python benchmarks/recording.py --json logs/recording.json
 	.venv-bench/bin/python benchmarks/replay.py --json logs/replay.json
 	.venv-bench/bin/python benchmarks/growth.py --json logs/growth.json
 

@@ -73,11 +73,16 @@ def history(steps: int) -> list[Message]:
     return messages
 
 
+def now_ns() -> int:
+    """Wall time, of a clock that no recorder watches: reading it is not part of the call."""
+    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+
+
 def _call(gpt: openai.OpenAI, messages: list[Message], pause_s: float = PAUSE_S) -> int:
     time.sleep(pause_s)
-    begin = time.perf_counter_ns()
+    begin = now_ns()
     gpt.chat.completions.create(model="gpt-4o", messages=messages)  # type: ignore[arg-type]
-    return time.perf_counter_ns() - begin
+    return now_ns() - begin
 
 
 def small(gpt: openai.OpenAI, count: int) -> list[float]:
@@ -114,9 +119,9 @@ def streamed(gpt: openai.OpenAI, count: int) -> list[float]:
     for _ in range(count):
         time.sleep(PAUSE_S)
         stream = gpt.chat.completions.create(model="gpt-4o", messages=messages, stream=True)  # type: ignore[arg-type]
-        begin = time.perf_counter_ns()
+        begin = now_ns()
         chunks = sum(1 for _ in stream)
-        taken.append((time.perf_counter_ns() - begin) / chunks)
+        taken.append((now_ns() - begin) / chunks)
     return taken
 
 

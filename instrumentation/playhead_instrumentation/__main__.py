@@ -2,11 +2,12 @@
 
 ::
 
-    record [--] [-m MODULE | SCRIPT] ARGUMENTS…
+    record [--tape FILE] [--] [-m MODULE | SCRIPT] ARGUMENTS…
     replay --tape FILE --now FILE [--origin RUN] [--live TOOL]… [--allow HOST]…
            -- [-m MODULE | SCRIPT] ARGUMENTS…
 
-``replay`` answers from the tape and writes what happens to another. Exit status: the program's.
+``record --tape`` writes a tape file and sends nothing anywhere. ``replay`` answers from the tape and
+writes what happens to another. Exit status: the program's.
 """
 
 from __future__ import annotations
@@ -36,10 +37,16 @@ def main(words: list[str]) -> None:
 
 def _record(words: list[str]) -> Program:
     from playhead_instrumentation.bootstrap.launch import launch
+    from playhead_instrumentation.bootstrap.start import start_recording
+    from playhead_instrumentation.tape_writer import TapeWriter
 
-    program = Program.of_words(words)
+    file = Path(words[1]) if words[:1] == ["--tape"] and len(words) > 1 else None
+    program = Program.of_words(words if file is None else words[2:])
     process_facts.announce(program.script, program.words())
-    launch()
+    if file is None:
+        launch()
+    else:
+        start_recording(sink=TapeWriter(file))
     return program
 
 

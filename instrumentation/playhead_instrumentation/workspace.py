@@ -108,6 +108,11 @@ class Workspace:
         cwd = os.getcwd()
         return cls(Names(cwd, os.path.expanduser("~")), [cwd])
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether what is changed lies elsewhere than its path says: the real files stay as they are."""
+        return self._place is not None
+
     def place(self, path: str) -> str:
         """Where an absolute path of the program really lies."""
         return path if self._place is None else self._place(path)

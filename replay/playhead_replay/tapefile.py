@@ -32,6 +32,7 @@ from playhead_semconv.frames import (
     read_whole,
     too_new,
 )
+from playhead_semconv.frames_text import from_text, is_text, require_text
 from playhead_semconv.seams import Tape
 from playhead_semconv.tapes import MemoryTape
 
@@ -129,12 +130,14 @@ def standing_alone(tape: Tape) -> Iterator[Fact]:
 
 
 def read_tape_file(path: Path) -> TapeFile:
-    """A tape file that must be whole.
+    """A tape file that must be whole; in text form, too.
 
     `TapeMissing` where there is no such file, `CorruptTape` with the position where it is damaged,
     `TapeTooNew` where a later version has written it.
     """
     data, problem = bytes_of(path)
+    if is_text(data):
+        return _gathered(from_text(require_text(data, path.name), path.name))
     found = _gathered(read_whole(data, path.name))
     if problem:
         raise CorruptTape(f"{path.name} is damaged: {problem}", cause="its compressed bytes are cut")
@@ -159,7 +162,8 @@ def read_unfinished(path: Path) -> TapeFile:
 
 def is_tape(path: Path) -> bool:
     """Whether a file is a tape, by its first bytes. `TapeMissing` where there is none."""
-    return bytes_of(path, 4096)[0].startswith(WHOLE[:-2])
+    first = bytes_of(path, 4096)[0]
+    return first.startswith(WHOLE[:-2]) or is_text(first)
 
 
 def bytes_of(path: Path, limit_bytes: int = -1) -> tuple[bytes, str]:

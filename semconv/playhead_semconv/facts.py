@@ -131,6 +131,7 @@ class Part(msgspec.Struct, frozen=True):
     data: Content
     time_ns: int
     delivery: Delivery | None
+    attributes: dict[str, Any] = {}
 
 
 EndedHow: TypeAlias = Literal["complete", "error", "abandoned"]
@@ -145,6 +146,10 @@ class End(msgspec.Struct, frozen=True):
     time_ns: int = 0
     digest: bytes = b""
     """BLAKE3 of the answer's bytes as they were recorded; empty where none came."""
+    values: dict[str, Any] = {}
+    """Attributes of the end fact."""
+    body: Content | None = None
+    """What the end brought, where it is more than an end: what a process did to the workspace."""
 
 
 class Fidelity(StrEnum):
@@ -178,3 +183,5 @@ class Exchange(msgspec.Struct):
     fidelity: Fidelity | None = None
     origin: tuple[bytes, int] | None = None
     """When played: instance and sequence number of the exchange on the tape it came from."""
+    sent: list[Part] = []
+    """What the program sent after it had asked."""

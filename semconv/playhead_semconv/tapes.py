@@ -143,12 +143,15 @@ class MemoryTape:
 def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
     """Fold request, response, data and end facts into exchanges, in order of their requests."""
     exchanges: dict[ExchangeId, Exchange] = {}
-    sent: dict[ExchangeId, list[bytes]] = {}
+    made: set[ExchangeId] = set()
+    """Whose request body was made while it was sent."""
     for fact in facts:
         if fact.exchange is None:
             continue
         if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST:
             at = fact.attributes
+            if fact.body is None:
+                made.add(fact.exchange)
             exchanges[fact.exchange] = Exchange(
                 id=fact.exchange,
                 ask=Ask(
@@ -176,16 +179,21 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
             exchange.head_time_ns = fact.time_ns
         elif fact.name == e.PLAYHEAD_EXCHANGE_DATA and fact.body is not None:
             if fact.attributes.get(a.PLAYHEAD_EXCHANGE_DIRECTION) == "out":
-                sent.setdefault(fact.exchange, []).append(fact.body.inline or b"")
+                exchange.sent.append(_part_of(fact, fact.body))
                 continue
-            exchange.parts.append(Part(fact.body, fact.time_ns, fact.delivery))
+            exchange.parts.append(_part_of(fact, fact.body))
         elif fact.name == e.PLAYHEAD_EXCHANGE_END:
             exchange.end = end_of(fact)
-    for id, pieces in sent.items():
-        # A request body that was made while it was sent.
-        whole = Content.of(b"".join(pieces))
-        exchanges[id].ask = msgspec.structs.replace(exchanges[id].ask, body=whole)
+    for id in made:
+        exchange = exchanges[id]
+        if exchange.sent:
+            whole = Content.of(b"".join(piece.data.inline or b"" for piece in exchange.sent))
+            exchange.ask = msgspec.structs.replace(exchange.ask, body=whole)
     return exchanges
+
+
+def _part_of(fact: Fact, body: Content) -> Part:
+    return Part(body, fact.time_ns, fact.delivery, fact.attributes)
 
 
 def end_of(fact: Fact) -> End:
@@ -207,6 +215,8 @@ def end_of(fact: Fact) -> End:
         error,
         fact.time_ns,
         _digest(at.get(a.PLAYHEAD_END_DIGEST)),
+        at,
+        fact.body,
     )
 
 

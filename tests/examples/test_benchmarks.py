@@ -19,7 +19,7 @@ def benchmark(monkeypatch):
         return __import__(name)
 
     yield load
-    for name in ("workloads", "latency", "growth"):
+    for name in "workloads latency growth replay replay_program recording recording_worker".split():
         sys.modules.pop(name, None)
 
 
@@ -85,3 +85,55 @@ def test_growth_table_shows_bytes_a_step(benchmark):
     assert growth.table([row]).splitlines()[2] == (
         "| 50 | 100,000 (2,000) | 150,000 (3,000) | 50,000 (1,000) | 25,000 (500) |"
     )
+
+
+def test_a_replayed_call_is_measured_and_long_tapes_are_weighed(benchmark):
+    replay = benchmark("replay")
+    figures = {"playhead": {"10": [2.0, 4.0, 3.0], "500": [5.0]}, "vcrpy": {"10": [7.0], "500": []}}
+    row = {
+        "tape": "small requests",
+        "calls": 2000,
+        "requests_bytes": 100_000,
+        "file_bytes": 5_400_000,
+        "load_ms": 210,
+        "load_mib": 12.5,
+        "replay_mib": 30.0,
+    }
+    lines = replay.tables(figures, [row]).splitlines()
+    assert lines[2:4] == [
+        "| 10 | +3 [+2 … +4] | +7 [+7 … +7] |",
+        "| 500 | +5 [+5 … +5] | not measured |",
+    ]
+    assert (
+        lines[-1] == "| 2,000 calls, small requests | 0.1 MB | 5.4 MB | 210 ms | 12.5 MiB | 30.0 MiB |"
+    )
+
+
+def test_the_program_that_is_replayed_asks_what_it_says(benchmark):
+    program = benchmark("replay_program")
+    assert program.messages(0, 5) == [
+        {"role": "user", "content": "question 0"},
+        {"role": "user", "content": "call 5"},
+    ]
+    assert 90_000 < len(json.dumps(program.messages(100_000, 99))) < 115_000
+    assert program.messages(100_000, 40)[:-1] == program.messages(100_000, 41)[:41]
+
+
+def test_the_playhead_variant_of_replay_answers_without_a_provider(benchmark, tmp_path):
+    replay = benchmark("replay")
+    tape = tmp_path / "3.tape"
+    with replay.provider() as url:
+        assert len(replay.run("playhead", tape, 3, 0, url, replaying=False)["ns"]) == 3
+    said = replay.run("playhead", tape, 3, 0, url, replaying=True)
+    assert len(said["ns"]) == 3
+    assert said["peak_kib"] > 0
+
+
+def test_reads_are_of_the_module_that_the_benchmark_says(benchmark):
+    worker = benchmark("recording_worker")
+    assert (
+        worker.reader(worker.READS["time.time()"], "bench_agent").__globals__["__name__"]
+        == "bench_agent"
+    )
+    (taken,) = worker.of_reads("time.time()", "httpx.bench")
+    assert 0 < taken < 1e6

@@ -14,6 +14,7 @@ from playhead_instrumentation.boundaries import (
     mcp,
     network,
     output,
+    process,
     stdin,
 )
 from playhead_instrumentation.patches import Patches
@@ -33,4 +34,5 @@ def watch(patches: Patches, session: Session) -> None:
     logs.watch(patches)
     mcp.watch(patches)
     output.watch(patches, session)
+    process.watch(patches, session)
     network.watch(session)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from playhead_instrumentation.boundaries.ambient import AmbientOf, reads_of_agent
 from playhead_instrumentation.drivers.reads import Reads
+from playhead_instrumentation.lanes import Shadow
 from playhead_instrumentation.patches import Patches, required
 from playhead_instrumentation.session import Session
 
@@ -135,7 +136,8 @@ def _identified(original: Any, kind: str) -> Any:
         made: list[Any] = []
 
         def live() -> list[Any]:
-            made.append(original())
+            with Shadow():  # it may start a program to find the machine's address
+                made.append(original())
             return [made[0].bytes, getattr(getattr(made[0], "is_safe", None), "value", None)]
 
         data, safe = reads.read(kind, live)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Protocol
 
 import blake3
@@ -107,22 +107,35 @@ class Call:
         """Whether the process has forked since: what goes on is the parent's exchange, not ours."""
         return self._driver.sink.instance != self._instance
 
-    def arrive(self) -> Turn:
-        """The turn of the next thing that enters the program: head, part or end."""
+    def arrive(self, index: int | None = None) -> Turn:
+        """The turn of the next thing that enters the program: head, part or end.
+
+        ``index``: which one on the tape that is played, as `Played.due` counts; by default the next.
+        """
         verdict = self.verdict
         if not isinstance(verdict, Played):
             return self._driver.gate.arrive(None)
-        due = verdict.due(self._arrived)
+        due = verdict.due(self._arrived if index is None else index)
         return self._driver.gate.never() if due is None else self._driver.gate.arrive(due)
+
+    def never(self) -> Turn:
+        """The turn of what the tape does not hold."""
+        return self._driver.gate.never()
+
+    def skip(self, indices: Iterable[int]) -> None:
+        """These, as `Played.due` counts, are not waited for any more."""
+        if isinstance(self.verdict, Played):
+            dues = [self.verdict.due(index) for index in indices]
+            self._driver.gate.skip([due for due in dues if due is not None])
 
     def head(self, values: dict[str, Any], at: Delivery | None) -> None:
         """The head of the answer: status, headers, …, credentials already removed."""
         self._arrived = 1
         self._append(e.PLAYHEAD_EXCHANGE_RESPONSE, values, None, at)
 
-    def part(self, data: bytes, at: Delivery | None) -> bytes:
-        """A piece of the answer; what of it went on tape."""
-        attributes: dict[str, Any] = {}
+    def part(self, data: bytes, at: Delivery | None, more: Mapping[str, Any] | None = None) -> bytes:
+        """A piece of the answer; what of it went on tape. ``more``: attributes of the fact."""
+        attributes: dict[str, Any] = dict(more or {})
         kept = data
         if self.scrub is not None:
             before = self.scrub.count
@@ -139,25 +152,42 @@ class Call:
         self._append(e.PLAYHEAD_EXCHANGE_DATA, attributes, body, at)
         return kept
 
-    def sent(self, data: bytes) -> None:
-        """A piece of a request body that is made while it is sent."""
+    def sent(self, data: bytes, more: Mapping[str, Any] | None = None) -> bytes:
+        """A piece of a request body that is made while it is sent; what of it went on tape.
+
+        ``more``: attributes of the fact.
+        """
         data, _ = self._driver.redactor.body(data)
         body = Content(b"", len(data), data if self._driver.content else None)
-        self._append(e.PLAYHEAD_EXCHANGE_DATA, {a.PLAYHEAD_EXCHANGE_DIRECTION: "out"}, body)
+        attributes = {a.PLAYHEAD_EXCHANGE_DIRECTION: "out", **(more or {})}
+        self._append(e.PLAYHEAD_EXCHANGE_DATA, attributes, body)
+        return data
 
-    def end(self, how: EndedHow, at: Delivery | None = None, error: ErrorRecord | None = None) -> bool:
-        """It is over; whether this was the end. Idempotent, without a lock, safe in a finalizer."""
+    def end(
+        self,
+        how: EndedHow,
+        at: Delivery | None = None,
+        error: ErrorRecord | None = None,
+        *,
+        values: Mapping[str, Any] | None = None,
+        body: Content | None = None,
+        goes_on: bool = False,
+    ) -> bool:
+        """It is over; whether this was the end. Idempotent, without a lock, safe in a finalizer.
+
+        ``values``, ``body``: of the fact, credentials already removed. ``goes_on``: pieces may follow.
+        """
         try:
             self._open.pop()
         except IndexError:
             return False
-        attributes: dict[str, Any] = {a.PLAYHEAD_END_HOW: how}
-        if self._answer is not None:
+        attributes: dict[str, Any] = {a.PLAYHEAD_END_HOW: how, **(values or {})}
+        if self._answer is not None and not goes_on:
             attributes[a.PLAYHEAD_END_DIGEST] = self._answer.hexdigest()
         if error is not None:
             attributes |= error_attributes(error)
-        self._append(e.PLAYHEAD_EXCHANGE_END, attributes, None, at)
-        if isinstance(self.verdict, Played):
+        self._append(e.PLAYHEAD_EXCHANGE_END, attributes, body, at)
+        if isinstance(self.verdict, Played) and not goes_on:
             self._driver.gate.skip(self.verdict.deliveries(self._arrived))
         self.ended = End(how, at, error, self.time_ns)
         return True

@@ -28,6 +28,7 @@ VERBS = {
     "import": "take a run from a file",
     "diff": "compare two runs: where they part, and how",
     "variability": "how many ways the runs of one agent take, and where they part",
+    "golden": "keep runs as regression tests",
     "doctor": "say what is recorded, what is not, and why",
     "spool": "look at what was not delivered, and deliver it",
     "completion": "print the completion script of a shell",

@@ -236,7 +236,7 @@ def test_an_agent_asks_the_same_again_with_its_provider_gone(tmp_path):
         server.script([json_reply(whole), chat_sse(whole), chat_sse(whole)])
         _, report, now = replayed(tmp_path, AGENT, OPENAI_BASE_URL=server.openai_url)
     assert report.verdict == "identical", "\n".join(report.lines())
-    assert report.boundaries == {"http": {Fidelity.EXACT: 3}}
+    assert report.boundaries["http"] == {Fidelity.EXACT: 3}
     # Only what the agent reads: nothing of the SDK, the HTTP stack, asyncio.
     assert {
         kind: count for kind, count in kinds(now, Fidelity.EXACT).items() if "time_ns" not in kind

@@ -1,0 +1,23 @@
+"""Child processes: started, talked to and waited for; at a replay answered from the tape."""
+
+from __future__ import annotations
+
+from playhead_instrumentation.boundaries import (
+    process_asyncio,
+    process_blocked,
+    process_calls,
+    process_popen,
+    process_words,
+)
+from playhead_instrumentation.patches import Patches
+from playhead_instrumentation.session import Session
+from playhead_semconv import attributes as a
+
+
+def watch(patches: Patches, session: Session) -> None:
+    """Patch what starts processes; at a replay, block what is not answered."""
+    process_words.remember(str(session.process.attributes.get(a.PLAYHEAD_RUN_CWD, "")))
+    process_popen.watch(patches)
+    process_asyncio.watch(patches)
+    process_calls.watch(patches)
+    process_blocked.watch(session)

@@ -1,0 +1,190 @@
+"""Processes of asyncio: what an event loop brings of them.
+
+asyncio starts its children through `subprocess.Popen`, and reads their pipes with ``os.read``. Met here
+are the end of a child, and, at a replay, everything that the loop would bring: a task brings it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import os
+from types import ModuleType
+from typing import Any
+
+from playhead_instrumentation.boundaries import process_popen
+from playhead_instrumentation.boundaries.process_blocked import block
+from playhead_instrumentation.boundaries.process_exchange import Child, recording, stream_of
+from playhead_instrumentation.lanes import Outside, Shadow
+from playhead_instrumentation.patches import Patches, required
+
+NUMBERS = {"stdin": 0, "stdout": 1, "stderr": 2}
+
+log = logging.getLogger(__name__)
+
+
+def watch(patches: Patches) -> None:
+    """Patch asyncio's transports of processes, and who waits for their ends."""
+    patches.when_imported("asyncio.base_subprocess", "asyncio.subprocess", patch)
+    patches.when_imported("uvloop", "uvloop.subprocess", patch_uvloop)
+    patches.when_imported("asyncio.unix_events", "asyncio child watchers", patch_watchers)
+
+
+def patch(module: ModuleType) -> None:
+    """Patch the transports."""
+    owner: Any = required(module, "BaseSubprocessTransport")
+    init, connect = required(owner, "__init__"), required(owner, "_connect_pipes")
+    exited = required(owner, "_process_exited")
+    if hasattr(connect, "__playhead__"):
+        return
+
+    @functools.wraps(init)
+    def begin(transport: Any, *args: Any, **kwargs: Any) -> None:
+        with process_popen.InEventLoop():
+            init(transport, *args, **kwargs)
+
+    @functools.wraps(connect)
+    async def connect_and_feed(transport: Any, *args: Any) -> None:
+        await connect(transport, *args)
+        child = _of(transport)
+        if child is not None and child.played is not None:
+            with Shadow():
+                child.feeder = asyncio.create_task(_feed(transport, child))
+
+    @functools.wraps(exited)
+    def exit_in_turn(transport: Any, returncode: int) -> None:
+        child = _of(transport)
+        if child is not None and child.played is None:
+            child.exited(returncode, in_turn=True)
+        exited(transport, returncode)
+
+    connect_and_feed.__dict__["__playhead__"] = True
+    owner.__init__, owner._connect_pipes = begin, connect_and_feed
+    owner._process_exited = exit_in_turn
+
+
+def patch_watchers(module: ModuleType) -> None:
+    """Patch every class that waits for the ends of children."""
+    owners: list[Any] = list(vars(module).values())
+    for owner in owners:
+        if isinstance(owner, type) and "add_child_handler" in vars(owner):
+            _patch_watcher(owner)
+
+
+def patch_uvloop(module: ModuleType) -> None:
+    """uvloop starts its processes itself: they are effects when recorded, and blocked at a replay."""
+    owner: Any = required(module, "Loop")
+    for name in ("subprocess_exec", "subprocess_shell"):
+        original: Any = required(owner, name)
+        if not hasattr(original, "__playhead__"):
+            setattr(owner, name, _effect(original))
+
+
+def _effect(original: Any) -> Any:
+    @functools.wraps(original)
+    async def start(loop: Any, protocol_factory: Any, *args: Any, **kwargs: Any) -> Any:
+        session = recording()
+        if session is not None:
+            word = args[0] if args else kwargs.get("cmd", "")
+            named = word.split()[:1] if isinstance(word, str) else [os.fsdecode(word)]
+            what = (
+                f"{session.redactor.text(' '.join(named))} (by uvloop, whose processes are not recorded)"
+            )
+            block(what)
+            session.driver.effect("process", what)
+        return await original(loop, protocol_factory, *args, **kwargs)
+
+    start.__dict__["__playhead__"] = True
+    return start
+
+
+def _patch_watcher(owner: Any) -> None:
+    add: Any = owner.add_child_handler
+    wait: Any = getattr(owner, "_do_waitpid", None)
+    if hasattr(add, "__playhead__"):
+        return
+
+    @functools.wraps(add)
+    def add_child_handler(self: Any, pid: int, callback: Any, *args: Any) -> Any:
+        child = _of(args[0]) if args and hasattr(args[0], "_proc") else None
+        if child is not None and child.played is not None:
+            return None  # nobody is there to be waited for
+        with Shadow():
+            return add(self, pid, callback, *args)
+
+    add_child_handler.__dict__["__playhead__"] = True
+    owner.add_child_handler = add_child_handler
+    if wait is None or "Threaded" not in owner.__name__:
+        return
+
+    @functools.wraps(wait)
+    def wait_outside(self: Any, *args: Any) -> None:
+        with Outside():
+            wait(self, *args)
+
+    owner._do_waitpid = wait_outside
+
+
+def _of(transport: Any) -> Child | None:
+    popen = getattr(transport, "_proc", None)
+    return None if popen is None or not hasattr(popen, "__dict__") else process_popen.of(popen)
+
+
+async def _feed(transport: Any, child: Child) -> None:
+    """Bring what is recorded of a child, in its order."""
+    assert child.played is not None
+    recorded = child.played.exchange
+    try:
+        for index, part in enumerate(recorded.parts):
+            stream = stream_of(part)
+            if stream in ("stdout", "stderr"):
+                await _exit_before(transport, child, part.delivery)
+                child.answers()
+                at = await child.call.arrive(index + 1)
+                data = child.took(index, at)
+                _bring(transport, child, stream, data)
+        await _exit(transport, child)
+    except Exception as error:
+        _break(transport, error)
+
+
+async def _exit_before(transport: Any, child: Child, due: Any) -> None:
+    """The end of the child may come before what its pipes still hold."""
+    assert child.played is not None
+    end = child.played.exchange.end
+    if child.call.ended is not None or end is None or end.delivery is None or due is None:
+        return
+    if (end.delivery.batch, end.delivery.order) < (due.batch, due.order):
+        await _exit(transport, child)
+
+
+async def _exit(transport: Any, child: Child) -> None:
+    if child.call.ended is not None:
+        return
+    turn = child.exit_turn()
+    status = child.exits(await turn if turn is not None else None)
+    pipe = transport.get_pipe_transport(0)
+    child.release_stdin()
+    if pipe is not None and not pipe.is_closing():
+        pipe._read_ready()
+    transport._process_exited(status)
+
+
+def _bring(transport: Any, child: Child, stream: str, data: bytes) -> None:
+    pipe = transport.get_pipe_transport(NUMBERS[stream])
+    if pipe is None or pipe.is_closing():
+        return
+    if data:
+        pipe._protocol.data_received(data)
+        return
+    child.end_stream(stream)
+    pipe._read_ready()
+
+
+def _break(transport: Any, error: Exception) -> None:
+    """Nothing answers any more: the program gets ``error`` where it reads."""
+    log.debug("a replayed process is not answered to its end", exc_info=error)
+    for number in (1, 2):
+        if transport._protocol is not None and transport.get_pipe_transport(number) is not None:
+            transport._protocol.pipe_connection_lost(number, error)

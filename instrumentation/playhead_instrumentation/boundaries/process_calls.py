@@ -1,0 +1,265 @@
+"""Processes through `os`: system, spawn*, posix_spawn*, exec*; waiting for them, signals to them."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from playhead_instrumentation.boundaries.process_blocked import block
+from playhead_instrumentation.boundaries.process_exchange import CHILDREN, Child, begin, recording
+from playhead_instrumentation.boundaries.process_words import Started, words_of
+from playhead_instrumentation.lanes import Outside, Shadow
+from playhead_instrumentation.patches import Patches, required
+
+PATCHED: dict[str, Callable[..., Any]] = {}
+
+
+def watch(patches: Patches) -> None:
+    """Patch `os`."""
+    if os.name == "posix":
+        patches.attempt("os processes", patch)
+        patches.when_imported("pty", "pty", patch_pty)
+
+
+def patch_pty(module: ModuleType) -> None:
+    """`pty.fork` takes a refusal for a system without terminals, and forks in another way."""
+    if not hasattr(required(module, "fork"), "__playhead__"):
+        module.__dict__["fork"] = _function(module.fork, _pty_fork)
+
+
+def _pty_fork(original: Any) -> Any:
+    block("a process on a terminal of its own (pty.fork)")
+    return original()
+
+
+def patch() -> None:
+    """Patch the functions of `os` that are there."""
+    for name, patched in PATCHED.items():
+        original = getattr(os, name, None)
+        if original is not None and not hasattr(original, "__playhead__"):
+            setattr(os, name, _function(original, patched))
+
+
+def _function(original: Any, patched: Callable[..., Any]) -> Any:
+    @functools.wraps(original)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return patched(original, *args, **kwargs)
+
+    function.__dict__["__playhead__"] = True
+    return function
+
+
+def _patches(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def keep(function: Callable[..., Any]) -> Callable[..., Any]:
+        PATCHED[name] = function
+        return function
+
+    return keep
+
+
+def _begin(call: str, args: Any, *, program: Any = "", **more: Any) -> Child | None:
+    """The exchange of a process that starts now; None where none is recorded, or it is a mistake."""
+    session = recording()
+    if session is None:
+        return None
+    try:
+        words, program = words_of(args), os.fsdecode(program)
+        executable = "" if words[:1] == (program,) else program
+        started = Started(call, words, executable=executable, **more)
+    except TypeError:
+        return None
+    return begin(session, started)
+
+
+@_patches("system")
+def _system(original: Any, command: Any) -> Any:
+    child = _begin("os.system", command, shell=True)
+    if child is None:
+        return original(command)
+    if child.played is not None:
+        child.start_again()
+        return child.wait()
+    child.started(0)
+    with Outside():
+        status = original(command)
+    child.exited(status, in_turn=True)
+    return status
+
+
+@_patches("_spawnvef")
+def _spawn(original: Any, mode: int, file: Any, args: Any, env: Any, func: Any) -> Any:
+    more = (("wait", mode == os.P_WAIT),)
+    child = _begin("os.spawn", args, program=file, environ=env, more=more)
+    if child is None:
+        return original(mode, file, args, env, func)
+    waits = mode == os.P_WAIT
+    if child.played is not None:
+        pid = child.start_again()
+        return child.wait() if waits else pid
+    try:
+        if waits:
+            child.started(0)
+        with Outside() if waits else Shadow():
+            found = original(mode, file, args, env, func)
+    except BaseException as error:
+        child.failed(error)
+        raise
+    if waits:
+        child.exited(found, in_turn=True)
+    else:
+        child.started(found)
+    return found
+
+
+def _posix_spawn(call: str, original: Any, path: Any, argv: Any, env: Any, **options: Any) -> Any:
+    streams = ("inherited", "pipe", "inherited") if options.get("file_actions") else ("inherited",) * 3
+    child = _begin(call, argv, program=path, environ=env, streams=streams)
+    if child is None:
+        return original(path, argv, env, **options)
+    if child.played is not None:
+        return child.start_again()
+    try:
+        with Shadow():
+            pid = original(path, argv, env, **options)
+    except BaseException as error:
+        child.failed(error)
+        raise
+    child.started(pid)
+    return pid
+
+
+PATCHED["posix_spawn"] = functools.partial(_posix_spawn, "os.posix_spawn")
+PATCHED["posix_spawnp"] = functools.partial(_posix_spawn, "os.posix_spawnp")
+
+
+def _exec(original: Any, path: Any, argv: Any, *env: Any) -> Any:
+    """The run goes on in another program; at a replay it ends there, as its tape does."""
+    child = _begin("os.exec", argv, program=path, environ=env[0] if env else None)
+    if child is None:
+        return original(path, argv, *env)
+    if child.played is not None:
+        if child.played.exchange.end is not None:
+            child.start_again()
+        os._exit(0)
+    try:
+        return original(path, argv, *env)
+    except BaseException as error:
+        child.failed(error)
+        raise
+
+
+PATCHED["execv"] = PATCHED["execve"] = _exec
+
+
+def _known(pid: Any) -> Child | None:
+    if recording() is None:
+        return None
+    child = CHILDREN.get(pid)
+    return None if child is None or child.passes else child
+
+
+@_patches("waitpid")
+def _waitpid(original: Any, pid: int, options: int) -> Any:
+    child = _known(pid)
+    if child is None and pid == -1 and any(one.played and not one.passes for one in CHILDREN.values()):
+        child = _first_to_end()
+    if child is None:
+        return original(pid, options)
+    if child.played is not None:
+        if child.call.ended is not None:
+            raise ChildProcessError(10, os.strerror(10))
+        status = child.poll() if options & os.WNOHANG else child.wait()
+        return (child.pid, _raw(status)) if isinstance(status, int) else (0, 0)
+    if options & os.WNOHANG:
+        found = original(pid, options)
+    else:
+        with Outside():
+            found = original(pid, options)
+    if found[0] == pid:
+        child.exited(os.waitstatus_to_exitcode(found[1]), in_turn=True)
+    elif options & os.WNOHANG:
+        child.running()
+    return found
+
+
+def _raw(status: int) -> int:
+    return status << 8 if status >= 0 else -status
+
+
+def _first_to_end() -> Child | None:
+    def end(child: Child) -> tuple[int, int]:
+        assert child.played is not None and child.played.exchange.end is not None
+        at = child.played.exchange.end.delivery
+        return (1 << 62, 0) if at is None else (at.batch, at.order)
+
+    ending = [
+        child
+        for child in CHILDREN.values()
+        if child.played is not None
+        and not child.passes
+        and child.call.ended is None
+        and child.played.exchange.end is not None
+    ]
+    return min(ending, key=end, default=None)
+
+
+@_patches("wait")
+def _wait(original: Any) -> Any:
+    if recording() is None or not CHILDREN:
+        return original()
+    child = _first_to_end()
+    if child is not None:
+        return _waitpid(original, child.pid, 0)
+    with Outside():
+        pid, status = original()
+    child = CHILDREN.get(pid)
+    if child is not None and not child.passes:
+        child.exited(os.waitstatus_to_exitcode(status), in_turn=True)
+    return pid, status
+
+
+@_patches("kill")
+def _kill(original: Any, pid: int, number: int) -> Any:
+    session = recording()
+    if session is None:
+        return original(pid, number)
+    child = _known(pid)
+    if child is None:
+        if pid != os.getpid():
+            block(f"a signal to the process {pid}")
+        return original(pid, number)
+    return _signal(original, child, pid, number)
+
+
+@_patches("killpg")
+def _killpg(original: Any, group: int, number: int) -> Any:
+    session = recording()
+    if session is None:
+        return original(group, number)
+    child = _known(group)
+    if child is None or not child.own_group:
+        block(f"a signal to the process group {group}")
+        return original(group, number)
+    return _signal(original, child, group, number)
+
+
+def _signal(original: Any, child: Child, target: int, number: int) -> Any:
+    session = recording()
+    if child.played is not None and child.call.ended is not None:
+        raise ProcessLookupError(3, os.strerror(3))
+    if number and session is not None:
+        name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
+        session.driver.effect("signal", f"{name} {session.redactor.text(child.key)}")
+    return None if child.played is not None else original(target, number)
+
+
+@_patches("getpgid")
+def _getpgid(original: Any, pid: int) -> Any:
+    child = _known(pid)
+    if child is None or child.played is None:
+        return original(pid)
+    return pid if child.own_group else os.getpgrp()

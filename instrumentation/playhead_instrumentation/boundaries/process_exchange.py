@@ -1,0 +1,576 @@
+"""One child process: what it was asked, what the program learned of it, and what it did.
+
+An exchange of kind ``process``. Its parts are what the program learned, in the order in which it did:
+bytes of a stream, that a stream ended, that the child still ran. The end is its exit status, with what
+changed in the workspace meanwhile; pieces of a stream may follow it. The edges (`process_popen`,
+`process_pipes`, `process_asyncio`, `process_calls`) only move the bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import json
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+from opentelemetry import trace
+
+from playhead_instrumentation import lanes
+from playhead_instrumentation.boundaries.process_blocked import ProcessBlocked
+from playhead_instrumentation.boundaries.process_words import Started, described
+from playhead_instrumentation.drivers.exceptions import again, record_of
+from playhead_instrumentation.drivers.gate import Turn
+from playhead_instrumentation.drivers.verdict import Played, Refused
+from playhead_instrumentation.session import Session, current
+from playhead_instrumentation.workspace import Change
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import Content, Delivery, EndedHow, Fidelity, Part
+
+KIND: Final = "process"
+
+RUNNING, EXPIRED = "status.running", "status.expired"
+STATUS = (RUNNING, EXPIRED)
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(list[Change]).decode
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """A wait that was in vain."""
+
+    timeout: float
+    """As the program was told, in seconds."""
+
+
+def recording() -> Session | None:
+    """The session, where a process that starts now is to be recorded."""
+    session = current()
+    return None if session is None or lanes.current() is lanes.SHADOW else session
+
+
+def begin(session: Session, started: Started) -> Child | None:
+    """Ask the driver for a process; None when that failed and the world may answer.
+
+    `ProcessBlocked` where neither a tape nor the world answers.
+    """
+    try:
+        session.settle()
+        child = Child(session, started)
+    except Exception as problem:
+        log.debug("playhead could not record the start of a process", exc_info=True)
+        if session.driver.closed:
+            raise ProcessBlocked(started.key, "it could not be looked up on the tape") from problem
+        return None
+    child.admit()
+    return child
+
+
+class Child:
+    """What is known of one child process while it goes on. Safe from any thread."""
+
+    def __init__(self, session: Session, started: Started) -> None:
+        self.key = started.key
+        self.pid = 0
+        self.asynchronous = False
+        """Whether an event loop brings what comes from it."""
+        self.feeder: Any = None
+        """The task of its event loop, at replay."""
+        self.held: dict[str, int] = {}
+        """Descriptors of the other ends of its pipes, at replay."""
+        self.own_group = False
+        """Whether it leads a process group."""
+        self.runs = False
+        """Whether it could be started."""
+        self.told: BaseException | None = None
+        """The last error by which the program learned that it waited in vain."""
+        self.refusal: ProcessBlocked | None = None
+        """At replay: why nothing answers any more."""
+        self._session = session
+        self._lock = threading.RLock()
+        self._ended: set[str] = set()
+        self._left: dict[str, bytes] = {}
+        self._scrubs: dict[str, Any] = {}
+        self._files: dict[str, tuple[int, int]] = {}
+        self._before: Any = None
+        body, details = described(started, session.redactor)
+        span = trace.get_current_span().get_span_context()
+        self.call = session.driver.open(
+            KIND,
+            session.redactor.text(started.key),
+            body,
+            details,
+            effect="write",
+            trace_id=span.trace_id.to_bytes(16) if span.is_valid else b"",
+            span_id=span.span_id.to_bytes(8) if span.is_valid else b"",
+        )
+        session.opened(self)
+        verdict = self.call.verdict
+        self.played: Final = verdict if isinstance(verdict, Played) else None
+        self._due: dict[str, deque[int]] = {}
+        self._stdin = _Stdin(self.played)
+        if self.played is not None:
+            for index, part in enumerate(self.played.exchange.parts):
+                self._due.setdefault(stream_of(part), deque()).append(index)
+        else:
+            self._before = session.workspace.look()
+
+    def admit(self) -> None:
+        """`ProcessBlocked` where nothing answers."""
+        verdict = self.call.verdict
+        if isinstance(verdict, Refused):
+            self.call.end("error", None, record_of(verdict.error, str))
+            self._session.closed(self)
+            raise ProcessBlocked(self.key, verdict.error.cause or verdict.error.what) from None
+        played = self.played
+        if played is not None and (unseen := played.exchange.ask.details.get(a.PLAYHEAD_PROCESS_UNSEEN)):
+            streams = " and ".join(map(str, unseen))
+            self.block(f"its {streams} went where no recording sees it")
+
+    def block(self, why: str) -> None:
+        """Nothing answers, although there is a recording: say so, and raise."""
+        error = self.refusal = ProcessBlocked(self.key, why)
+        self._session.driver.effect(KIND, f"{self.key}: {why}", fidelity=Fidelity.BLOCKED)
+        self._end("error", None, None)
+        raise error
+
+    @property
+    def passes(self) -> bool:
+        """Whether nothing is recorded of it any more: the session is over, or this is a fork of ours."""
+        return current() is not self._session or self.call.inherited
+
+    # How it started
+
+    def failed(self, error: BaseException) -> None:
+        """It could not be started."""
+        at = self.call.arrive().wait() if isinstance(error, Exception) else None
+        record = record_of(error, self._session.redactor.text)
+        if isinstance(error, OSError) and error.errno is not None:
+            record.args[:] = [error.errno, error.strerror, _plain(error.filename)]
+        self.call.end("error", at, record)
+        self._session.closed(self)
+
+    def started(self, pid: int) -> None:
+        """It runs."""
+        self.pid, self.runs = pid, True
+        if pid:
+            CHILDREN[pid] = self
+        self.call.head({a.PROCESS_PID: pid}, None)
+
+    def start_again(self) -> int:
+        """At replay: the recorded pid; raises what was raised."""
+        assert self.played is not None
+        recorded = self.played.exchange
+        if not recorded.head:
+            end = recorded.end
+            if end is None or end.error is None:
+                self.block("its start was not recorded")
+                raise AssertionError
+            at = self.call.arrive().wait()
+            error = again(end.error, OSError)
+            self.call.end("error", at, end.error)
+            self._session.closed(self)
+            raise error
+        self.started(int(recorded.head[a.PROCESS_PID]))
+        return self.pid
+
+    # What it says
+
+    def read(self, stream: str, size: int, live: Callable[[int], bytes | None]) -> bytes | None:
+        """At most ``size`` bytes of a stream; nothing at its end, None where nothing is there yet."""
+        if size == 0:
+            return b""
+        if self.played is not None:
+            return self._read_again(stream, size)
+        if stream in self._ended:
+            return live(size)
+        try:
+            with lanes.Outside():
+                data = live(size)
+        except BlockingIOError:
+            self._took(f"{stream}.none", b"", None)
+            raise
+        if data is None:
+            self._took(f"{stream}.none", b"", None)
+            return None
+        at = self.call.arrive().wait()
+        self._took(stream, data, at)
+        return data
+
+    def _read_again(self, stream: str, size: int) -> bytes | None:
+        left = self._left.get(stream, b"")
+        if not left:
+            if stream in self._ended:
+                return b""
+            self.answers()
+            index, name = self.next((stream, f"{stream}.none"))
+            if name != stream and index is not None:
+                self.took(index)
+                return None
+            if index is None:
+                self.call.never().wait()
+                return b""
+            at = self.call.arrive(index + 1).wait()
+            left = self.took(index, at)
+        self._left[stream] = left[size:]
+        return left[:size]
+
+    def next(self, streams: Iterable[str]) -> tuple[int | None, str]:
+        """At replay: which part comes next of these streams, as an index, and of which it is."""
+        with self._lock:
+            found = [(due[0], name) for name in streams if (due := self._due.get(name))]
+        return min(found) if found else (None, "")
+
+    def took(self, index: int, at: Delivery | None = None) -> bytes:
+        """At replay: the program learns what a part of the recording says; its bytes."""
+        assert self.played is not None
+        name = stream_of(self.played.exchange.parts[index])
+        with self._lock:
+            self._due[name].remove(index)
+        data = self.played.part(index)
+        self._took(name, data, at)
+        self.offer()
+        return data
+
+    def end_stream(self, stream: str) -> None:
+        """At replay: it has ended, as an event loop tells the program."""
+        with self._lock:
+            self._ended.add(stream)
+
+    def _took(self, stream: str, data: bytes, at: Delivery | None, offset: int | None = None) -> None:
+        more: dict[str, Any] = {a.PLAYHEAD_PROCESS_STREAM: stream}
+        if offset is not None:
+            more[a.PLAYHEAD_PROCESS_OFFSET] = offset
+        with self._lock:
+            self.call.scrub = None if self.played is not None else self._scrub(stream)
+            self.call.part(data, at, more)
+            if not data and stream in ("stdout", "stderr"):
+                self._ended.add(stream)
+
+    def _scrub(self, stream: str) -> Any:
+        if stream not in self._scrubs:
+            self._scrubs[stream] = self._session.redactor.response("", "")
+        return self._scrubs[stream]
+
+    # What it is told
+
+    def write(self, data: Any, live: Callable[[], int | None]) -> int | None:
+        """The program writes to its stdin; how much was taken, None where there is no room."""
+        if self.played is None:
+            try:
+                count = live()
+            except BrokenPipeError:
+                self._took("stdin.broken", b"", self.call.arrive().wait())
+                raise
+            if count:
+                self.call.sent(bytes(memoryview(data).cast("B")[:count]))
+            return count
+        whole = bytes(memoryview(data).cast("B"))
+        self.answers()
+        room = self._stdin.room()
+        if room <= 0 and whole and (index := self.next(("stdin.broken",))[0]) is not None:
+            self.took(index, self.call.arrive(index + 1).wait())
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        taken = whole
+        if 0 < room < len(whole) and not self._stdin.closed:
+            taken = whole[:room]
+        self._differs(self._stdin.take(self.call.sent(taken)))
+        return len(taken)
+
+    def takes_more(self) -> bool:
+        """At replay: whether more of its stdin is due, or none may be."""
+        broken, _ = self.next(("stdin.broken",))
+        return self._stdin.room() > 0 or self._stdin.closed or broken is not None
+
+    def closes(self, stream: str) -> None:
+        """The program closes a pipe to it."""
+        number = self.held.pop(stream, None)
+        self.held.pop(f"{stream} offered", None)
+        if number is not None:
+            os.close(number)
+        if self.passes or not self.runs or stream in self._ended:
+            return
+        if stream != "stdin":
+            self._ended.add(stream)
+            with self._lock:
+                left = [*self._due.pop(stream, ()), *self._due.pop(f"{stream}.none", ())]
+            self.call.skip(index + 1 for index in left)
+        else:
+            self._ended.add("stdin")
+            if self.refusal is None:
+                self.call.sent(b"", {a.PLAYHEAD_PROCESS_STREAM: "stdin"})
+                self._differs(self._stdin.end())
+
+    def _differs(self, difference: str) -> None:
+        if difference:
+            self.block(f"its stdin differs {difference}")
+
+    def answers(self) -> None:
+        """At replay: raises why nothing answers any more."""
+        if self.refusal is not None:
+            raise self.refusal
+
+    # Whether it runs
+
+    def running(self) -> None:
+        """The program was told that it still runs."""
+        self._took(RUNNING, b"", None)
+
+    def expired(self, error: BaseException) -> None:
+        """The program waited for it in vain."""
+        if self.told is not error:
+            self.told = error
+            timeout = json.dumps(getattr(error, "timeout", None)).encode()
+            self._took(EXPIRED, timeout, self.call.arrive().wait())
+
+    def exited(self, status: int, at: Delivery | None = None, *, in_turn: bool = False) -> None:
+        """It has ended. ``status``: as `subprocess` gives it, negative for a signal."""
+        if self.call.ended is not None or self.passes:
+            return
+        if in_turn:
+            at = self.call.arrive().wait()
+        body: Content | None = None
+        if self._before is not None:
+            try:
+                for stream in list(self._files):
+                    self._told_to_file(stream)
+                body = self._changes()
+            except Exception:
+                log.debug("playhead could not see what a process did", exc_info=True)
+        self._end("complete", at, status, body)
+
+    def _changes(self) -> Content | None:
+        """What changed in the workspace since it was started."""
+        redactor = self._session.redactor
+        changes: list[Change] = []
+        for change in self._session.workspace.changes(self._before):
+            data = change.data if redactor.content or change.what == "link" else None
+            if data is not None and change.what == "written":
+                data = redactor.response("", "").chunk(data)
+            changes.append(msgspec.structs.replace(change, data=data))
+        return Content.of(_encode(changes)) if changes else None
+
+    def poll(self) -> int | Expired | None:
+        """At replay: whether the program is told that it has ended; its exit status."""
+        self.answers()
+        index, _ = self.next(STATUS)
+        if index is not None:
+            self.took(index)
+            return None
+        return self.wait() if self._end_due() is not None else None
+
+    def poll_quietly(self) -> int | None:
+        """At replay: its exit status, where a finalizer learned it."""
+        assert self.played is not None
+        end = self.played.exchange.end
+        if end is None or end.how != "complete" or end.delivery is not None:
+            return None
+        return self.exits(None)
+
+    def wait(self, *, timed: bool = False) -> int | Expired:
+        """At replay: wait for its end; its exit status. ``timed``: it may be in vain."""
+        self.answers()
+        while True:
+            index, name = self.next(STATUS)
+            if index is None:
+                break
+            if name == EXPIRED and timed:
+                return self.expires(index)
+            if name == EXPIRED and self._end_due() is None:
+                break
+            self.took(index)
+            self.call.skip([index + 1])
+        turn = self.exit_turn()
+        return self.exits(turn.wait() if turn is not None else None)
+
+    def expires(self, index: int) -> Expired:
+        """At replay: the wait that a part of the recording tells of was in vain."""
+        return Expired(json.loads(self.took(index, self.call.arrive(index + 1).wait())))
+
+    def exit_turn(self) -> Turn | None:
+        """At replay: the turn of its end; None where it came without one."""
+        assert self.played is not None
+        end = self.played.exchange.end
+        if end is None or end.how != "complete":
+            return self.call.never()
+        return None if end.delivery is None else self.call.arrive(len(self.played.exchange.parts) + 1)
+
+    def _end_due(self) -> int | None:
+        assert self.played is not None
+        end = self.played.exchange.end
+        return None if end is None or end.how != "complete" else len(self.played.exchange.parts)
+
+    def exits(self, at: Delivery | None) -> int:
+        """At replay: its end is there, with all that it did; its exit status."""
+        assert self.played is not None
+        recorded = self.played.exchange.end
+        assert recorded is not None
+        status = int(recorded.values[a.PROCESS_EXIT_CODE])
+        if self.call.ended is None:
+            self._differs(self._stdin.at_exit())
+            workspace = self._session.workspace
+            if recorded.body is not None and workspace.elsewhere:
+                workspace.apply(_decode(self.played.read(recorded.body)))
+            for stream in list(self._files):
+                self._told_to_file_again(stream)
+            self._end("complete", at, status, recorded.body)
+        return status
+
+    def _end(
+        self, how: EndedHow, at: Delivery | None, status: int | None, body: Content | None = None
+    ) -> None:
+        values = {} if status is None else {a.PROCESS_EXIT_CODE: status}
+        if body is not None and self.played is not None:
+            body = Content(body.digest, body.size)
+        self.call.end(how, at, values=values, body=body, goes_on=how == "complete")
+        self._session.closed(self)
+        if CHILDREN.get(self.pid) is self and status is not None and self.played is None:
+            del CHILDREN[self.pid]
+
+    def abandoned(self) -> None:
+        """The program ends. Safe in a finalizer."""
+        self._end("abandoned", None, None)
+        self.release()
+
+    # What it wrote into files that the program gave it
+
+    def writes_to(self, stream: str, number: int, offset: int) -> None:
+        """A stream of it goes to a regular file, from ``offset`` on."""
+        self._files[stream] = number, offset
+
+    def _told_to_file(self, stream: str) -> None:
+        number, offset = self._files.pop(stream)
+        try:
+            end = os.lseek(number, 0, os.SEEK_CUR)
+            if end > offset:
+                self._took(f"{stream}.file", _between(number, offset, end), None, offset)
+        finally:
+            os.close(number)
+
+    def _told_to_file_again(self, stream: str) -> None:
+        number, _ = self._files.pop(stream)
+        try:
+            assert self.played is not None
+            while (index := self.next((f"{stream}.file",))[0]) is not None:
+                at = self.played.exchange.parts[index].attributes
+                os.lseek(number, int(at.get(a.PLAYHEAD_PROCESS_OFFSET, 0)), os.SEEK_SET)
+                data = self.took(index)
+                while data:
+                    data = data[os.write(number, data) :]
+        finally:
+            os.close(number)
+
+    # At replay: real pipes whose other ends are ours
+
+    def offer(self) -> None:
+        """Have the pipe be readable whose data comes next, and no other: so is who waits for several."""
+        if self.played is None or self.asynchronous or not self.held:
+            return
+        _, name = self.next(("stdout", "stderr", *STATUS))
+        for stream in ("stdout", "stderr"):
+            number = self.held.get(stream)
+            if number is None:
+                continue
+            if stream in self._ended:
+                os.close(self.held.pop(stream))
+                continue
+            offered = f"{stream} offered" in self.held
+            if (stream == name) == offered:
+                continue
+            if stream == name:
+                os.write(number, b"\0")
+                self.held[f"{stream} offered"] = number
+            else:
+                self._retract(stream)
+
+    def _retract(self, stream: str) -> None:
+        from playhead_instrumentation.boundaries.process_pipes import end_of
+
+        del self.held[f"{stream} offered"]
+        end = end_of(self, stream)
+        if end is not None:
+            end.drain()
+
+    def release_stdin(self) -> None:
+        """Nobody reads its stdin any more."""
+        number = self.held.pop("stdin", None)
+        if number is not None:
+            os.close(number)
+
+    def release(self) -> None:
+        """Close the other ends of its pipes."""
+        for name, number in list(self.held.items()):
+            if not name.endswith(" offered"):
+                with contextlib.suppress(OSError):
+                    os.close(number)
+        self.held.clear()
+
+
+CHILDREN: Final[dict[int, Child]] = {}
+"""Children of this process that run, by pid."""
+
+
+class _Stdin:
+    """What was sent when recorded, against what is sent now."""
+
+    def __init__(self, played: Played | None) -> None:
+        pieces = played.exchange.sent if played is not None else []
+        self._recorded = b"".join(piece.data.inline or b"" for piece in pieces)
+        self.closed = any(a.PLAYHEAD_PROCESS_STREAM in piece.attributes for piece in pieces)
+        """Whether the program closed it."""
+        self._sent = 0
+
+    def room(self) -> int:
+        """How many bytes more were sent when recorded."""
+        return len(self._recorded) - self._sent
+
+    def take(self, data: bytes) -> str:
+        """More is sent; where it differs, and how; empty: it does not."""
+        expected = self._recorded[self._sent : self._sent + len(data)]
+        if data == expected:
+            self._sent += len(data)
+            return ""
+        pairs = itertools.zip_longest(expected, data)
+        at = next(place for place, (one, other) in enumerate(pairs) if one != other)
+        return self._said(self._sent + at, expected[at:], data[at:])
+
+    def end(self) -> str:
+        """It is closed now."""
+        return self._said(self._sent, self._recorded[self._sent :], b"") if self.room() > 0 else ""
+
+    def at_exit(self) -> str:
+        """The process ends."""
+        return self.end()
+
+    @staticmethod
+    def _said(place: int, tape: bytes, now: bytes) -> str:
+        shown = [repr(side[:40])[1:] if side else "(end)" for side in (tape, now)]
+        return f"at byte {place}: tape {shown[0]}, now {shown[1]}"
+
+
+def stream_of(part: Part) -> str:
+    """What a part of such an exchange belongs to."""
+    return str(part.attributes.get(a.PLAYHEAD_PROCESS_STREAM, "stdout"))
+
+
+def _between(number: int, start: int, end: int) -> bytes:
+    try:
+        return os.pread(number, end - start, start)
+    except OSError:  # open for writing only
+        with open(f"/proc/self/fd/{number}", "rb") as file:
+            file.seek(start)
+            return file.read(end - start)
+
+
+def _plain(name: Any) -> Any:
+    return name if name is None or isinstance(name, int) else os.fsdecode(name)

@@ -1,0 +1,193 @@
+"""The program's ends of the pipes to a child process.
+
+`PipeEnd` stands where `subprocess` has its `io.FileIO`, below the buffers; who reads or writes by the
+number of the descriptor (``communicate``, asyncio) is met in ``os.read`` and ``os.write``.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import io
+import os
+import stat
+import threading
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from playhead_instrumentation.boundaries.process_exchange import Child
+
+ENDS: Final[dict[int, PipeEnd]] = {}
+"""By number of the descriptor."""
+
+CHUNK_BYTES = 65536
+"""So much is read at once where all is wanted."""
+
+_being_made = threading.local()
+
+
+class PipeEnd(io.FileIO):
+    """Our end of a pipe: what goes through it is told to the child's exchange."""
+
+    child: Child | None = None
+    stream = ""
+
+    def of(self, child: Child, stream: str) -> None:
+        """From now on it belongs to ``child``."""
+        self.child, self.stream = child, stream
+        self._inode = os.fstat(self.fileno()).st_ino
+        ENDS[self.fileno()] = self
+
+    def _asked(self) -> Child | None:
+        child = self.child
+        return None if child is None or child.passes else child
+
+    def belongs(self) -> bool:
+        """Whether its descriptor is still this pipe."""
+        try:
+            return os.fstat(self.fileno()).st_ino == self._inode
+        except (OSError, ValueError):
+            return False
+
+    def read(self, size: int | None = -1, /) -> Any:
+        """As `io.FileIO`."""
+        if size is None or size < 0:
+            return self.readall()
+        child = self._asked()
+        return super().read(size) if child is None else child.read(self.stream, size, super().read)
+
+    def readinto(self, buffer: Any, /) -> Any:
+        """As `io.FileIO`."""
+        child = self._asked()
+        if child is None:
+            return super().readinto(buffer)
+        view = memoryview(buffer).cast("B")
+        data = child.read(self.stream, len(view), super().read)
+        if data is None:
+            return None
+        view[: len(data)] = data
+        return len(data)
+
+    def readall(self) -> Any:
+        """As `io.FileIO`."""
+        if self._asked() is None:
+            return super().readall()
+        pieces: list[bytes] = []
+        while piece := self.read(CHUNK_BYTES):
+            pieces.append(piece)
+        return None if piece is None and not pieces else b"".join(pieces)
+
+    def write(self, data: Any, /) -> Any:
+        """As `io.FileIO`."""
+        child = self._asked()
+        if child is None:
+            return super().write(data)
+        return child.write(data, functools.partial(super().write, data))
+
+    def close(self) -> None:
+        """As `io.FileIO`."""
+        child = self.child
+        if child is not None and not self.closed:
+            self.child = None
+            if ENDS.get(self.fileno()) is self:
+                del ENDS[self.fileno()]
+            try:
+                child.closes(self.stream)
+            finally:
+                super().close()
+            return
+        super().close()
+
+    def drain(self) -> None:
+        """At replay: it is not to be readable any more."""
+        os.set_blocking(self.fileno(), False)
+        try:
+            _read(self.fileno(), CHUNK_BYTES)
+        except BlockingIOError:
+            pass
+        finally:
+            os.set_blocking(self.fileno(), True)
+
+
+def end_of(child: Child, stream: str) -> PipeEnd | None:
+    """The end of a child's pipe that is open."""
+    for end in list(ENDS.values()):
+        if end.child is child and end.stream == stream:
+            return end
+    return None
+
+
+_read, _write = os.read, os.write
+
+
+@functools.cache
+def watch_numbers() -> None:
+    """Have ``os.read`` and ``os.write`` tell of these pipes."""
+    original_read, original_write = os.read, os.write
+
+    @functools.wraps(original_read)
+    def read(fd: Any, length: Any, /) -> bytes:
+        end = ENDS.get(fd) if ENDS else None
+        if end is None or not end.belongs():
+            return original_read(fd, length)
+        child = end._asked()  # pyright: ignore[reportPrivateUsage]
+        if child is None:
+            return original_read(fd, length)
+        data = child.read(end.stream, length, functools.partial(original_read, fd))
+        if data is None:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        return data
+
+    @functools.wraps(original_write)
+    def write(fd: Any, data: Any, /) -> int:
+        end = ENDS.get(fd) if ENDS else None
+        if end is None or not end.belongs():
+            return original_write(fd, data)
+        child = end._asked()  # pyright: ignore[reportPrivateUsage]
+        if child is None:
+            return original_write(fd, data)
+        return child.write(data, functools.partial(original_write, fd, data)) or 0
+
+    os.read, os.write = read, write
+
+
+def making(numbers: tuple[int, ...]) -> None:
+    """Descriptors of pipes that are about to be opened as files in this thread."""
+    _being_made.numbers = {number for number in numbers if number != -1}
+
+
+def opening(original: types.ModuleType) -> types.ModuleType:
+    """The module ``io`` for `subprocess`: opens such pipes as `PipeEnd`."""
+    module = types.ModuleType(original.__name__, original.__doc__)
+    module.__dict__.update(original.__dict__)
+    module.__dict__["open"] = functools.wraps(original.open)(functools.partial(_open, original.open))
+    return module
+
+
+def _open(
+    original: Callable[..., Any], file: Any, mode: str = "r", buffering: int = -1, *more: Any
+) -> Any:
+    if more or type(file) is not int or file not in getattr(_being_made, "numbers", ()):
+        return original(file, mode, buffering, *more)
+    raw = PipeEnd(file, mode)
+    if buffering == 0:
+        return raw
+    size = buffering
+    if buffering in (-1, 1):
+        size = getattr(os.fstat(file), "st_blksize", 0)
+        size = size if size > 1 else io.DEFAULT_BUFFER_SIZE
+    try:
+        return io.BufferedWriter(raw, size) if "w" in mode else io.BufferedReader(raw, size)
+    except BaseException:
+        raw.close()
+        raise
+
+
+def kind_of(number: int) -> str:
+    """What a descriptor is that a child was given: file, pipe, or null for any device."""
+    mode = os.fstat(number).st_mode
+    if stat.S_ISREG(mode):
+        return "file"
+    return "pipe" if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else "null"

@@ -1,0 +1,140 @@
+"""How a process is started, in words: what stands on the tape and is looked up at a replay."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from playhead_instrumentation.redaction import PLACEHOLDER, Redactor
+from playhead_semconv import attributes as a
+
+UNSEEN = "pipe"
+"""How a stream is called that goes to a pipe or socket of the program's own."""
+
+OWN = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", "PLAYHEAD_")
+"""Variables, by how they begin, that are handed to a child by us."""
+
+PYTHON, HERE = "{python}", "{cwd}"
+"""In the place of the interpreter and of the folder of the run: a replay may have others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """What the program starts."""
+
+    call: str
+    """``subprocess.Popen``, ``os.system``, …"""
+    words: tuple[str, ...]
+    """The command line; of a shell's, the command alone."""
+    shell: bool = False
+    executable: str = ""
+    """Where it is another than the first word."""
+    cwd: str = ""
+    """Where it is another than ours."""
+    environ: Mapping[Any, Any] | None = None
+    """None: ours."""
+    streams: tuple[str, str, str] = ("inherited", "inherited", "inherited")
+    """stdin, stdout, stderr: inherited, piped, null, file, stdout, pipe."""
+    more: tuple[tuple[str, Any], ...] = ()
+    """What else makes it another."""
+
+    @property
+    def key(self) -> str:
+        """The program, as the exchange is named."""
+        first = self.words[0] if self.words else self.executable
+        if self.shell:
+            return f"sh: {(first.split() or [''])[0]}"
+        return HERE_PYTHON if first == sys.executable else os.path.basename(first) or first
+
+
+HERE_PYTHON = "python"
+
+
+def words_of(args: Any) -> tuple[str, ...]:
+    """A command line as text."""
+    if isinstance(args, str | bytes | os.PathLike):
+        return (os.fsdecode(cast("str", args)),)
+    return tuple(os.fsdecode(word) for word in args)
+
+
+def described(started: Started, redactor: Redactor) -> tuple[bytes, dict[str, Any]]:
+    """The body of the ask, and the attributes of its fact; credentials removed."""
+    if started.shell:
+        words = [redactor.text(redactor.url(word)) for word in started.words]
+    else:
+        words = redactor.arguments(started.words)
+    asked: dict[str, Any] = {
+        "call": started.call,
+        "command": [portable(word) for word in words],
+        "streams": list(started.streams),
+    }
+    if started.shell:
+        asked["shell"] = True
+    if started.executable:
+        asked["executable"] = portable(redactor.text(started.executable))
+    if started.cwd:
+        asked["cwd"] = portable(redactor.text(started.cwd))
+    changed = difference(started.environ, redactor)
+    if changed:
+        asked["environment"] = changed
+    asked.update(started.more)
+    details: dict[str, Any] = {
+        a.PROCESS_COMMAND_ARGS: words,
+        a.PROCESS_WORKING_DIRECTORY: redactor.text(started.cwd) or os.getcwd(),
+    }
+    unseen = [
+        name
+        for name, kind in zip(("stdin", "stdout", "stderr"), started.streams, strict=True)
+        if kind == UNSEEN and name != "stdin"
+    ]
+    if unseen:
+        details[a.PLAYHEAD_PROCESS_UNSEEN] = unseen
+    return json.dumps(asked, sort_keys=True, separators=(",", ":")).encode(), details
+
+
+def difference(environ: Mapping[Any, Any] | None, redactor: Redactor) -> dict[str, str]:
+    """The variables that a child has otherwise than we have, sorted; a credential by a placeholder."""
+    if environ is None:
+        return {}
+    changed: dict[str, str] = {}
+    for key, value in sorted((os.fsdecode(key), os.fsdecode(value)) for key, value in environ.items()):
+        if os.environ.get(key) == value or key.startswith(OWN):
+            continue
+        if redactor.secret("variable", key.upper()):
+            redactor.learn(value)
+            changed[key] = PLACEHOLDER
+        else:
+            changed[key] = portable(redactor.text(redactor.url(value)))
+    return changed
+
+
+def portable(text: str) -> str:
+    """``text`` with placeholders for the interpreter and the folder of the run."""
+    for pattern, sign in _places():
+        text = pattern.sub(sign, text)
+    return text
+
+
+_at_start: dict[str, str] = {}
+
+
+def remember(folder: str) -> None:
+    """``folder``: of the run."""
+    _at_start["cwd"] = folder
+
+
+def _places() -> Iterable[tuple[re.Pattern[str], str]]:
+    if sys.executable:
+        yield _path(sys.executable), PYTHON
+    folder = _at_start.get("cwd", "")
+    if len(folder) > 1:
+        yield _path(folder), HERE
+
+
+def _path(path: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w./-]){re.escape(path)}(?![\w.-])")

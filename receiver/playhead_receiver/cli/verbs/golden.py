@@ -1,0 +1,66 @@
+"""``playhead golden``: keep a run as a regression test."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from playhead_receiver.cli.options import Verbs, verb
+from playhead_receiver.cli.runs import opened_run, parse_target
+from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.views.words import count, size
+from playhead_semconv.errors import UsageError
+
+SCHEMA_VERSION = 1
+FOLDER = Path("tests") / "goldens"
+
+
+@click.group("golden", cls=Verbs, short_help="keep runs as regression tests")
+def command() -> None:
+    """Keep runs as regression tests. ``pytest`` replays them: see the fixture ``tape``."""
+
+
+@verb("add", short_help="write a run as a golden")
+@click.argument("target", metavar="[RUN]", required=False)
+@click.option("--name", required=True, help="Name of the golden: what the test replays.")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=FOLDER,
+    show_default=True,
+    help="Where goldens lie: the folder goldens beside the test.",
+)
+@click.option("--compressed", is_flag=True, help="Packed instead of text.")
+@click.option("--force", is_flag=True, help="Replace a golden of that name.")
+def add(
+    session: Session, target: str | None, name: str, folder: Path, compressed: bool, force: bool
+) -> None:
+    """Write a run as a golden: one file that a repository keeps and people can review."""
+    from playhead_replay.goldens import write_golden
+
+    path = folder / f"{name}.tape{'.gz' if compressed else ''}"
+    if path.exists() and not force:
+        raise UsageError(
+            f"there is a golden at {path}", hint=f"playhead golden add RUN --name {name} --force"
+        )
+    with opened_run(session, parse_target(target)) as run:
+        made = write_golden(path, run, compressed=compressed)
+    if session.as_json:
+        session.print_json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "path": str(made.path),
+                "size_bytes": made.size_bytes,
+                "redacted": made.redacted,
+            }
+        )
+        return
+    session.say(f"wrote {made.path}, {size(made.size_bytes)}")
+    if made.redacted:
+        session.say(f"redacted {count(made.redacted, 'value')}")
+    session.suggest(f"pytest -k {name}")
+
+
+command.add_command(add)

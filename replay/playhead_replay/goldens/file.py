@@ -1,0 +1,173 @@
+"""A golden's file: the tapes of a run in text form, with nothing in it that changes by itself.
+
+The times of facts, process and span ids and heartbeats differ each time a program is recorded, and no
+replay rests on them. They are replaced by ones that follow from the golden's name, so that a golden that
+is recorded again shows in a review what the agent does differently, and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from playhead_replay.run import Run
+from playhead_replay.tapefile import read_tape_file, standing_alone, write_tape_file
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import TapeMissing
+from playhead_semconv.facts import Fact, digest_of
+from playhead_semconv.frames import Header, Record
+from playhead_semconv.frames_text import STEP_NS, to_text
+from playhead_semconv.seams import Tape
+
+BEGAN_NS = 946_684_800_000_000_000
+"""When every golden began: the first second of the year 2000."""
+
+FOLDER = "playhead.golden.folder"
+"""Among the resource attributes of a golden: where its program is started, seen from the golden."""
+
+_IDS = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{32}|[0-9a-f]{16})(?![0-9a-f])")
+_LEFT_OUT = (e.PLAYHEAD_PROCESS_HEARTBEAT,)
+_OF_A_REPLAY = (a.PLAYHEAD_FIDELITY, a.PLAYHEAD_ORIGIN_INSTANCE, a.PLAYHEAD_ORIGIN_SEQ)
+"""What the tape of a replay says beside: left out where such a tape becomes a golden."""
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """A golden that was written."""
+
+    path: Path
+    size_bytes: int
+    redacted: int
+    """Values that were scrubbed before they reached the tape."""
+
+
+def write_golden(path: Path, run: Run, *, compressed: bool = False) -> Golden:
+    """Write ``run`` as a golden. It appears under its name when it is whole.
+
+    ``compressed``: as a packed tape file instead of text. `TapeMissing` where the run has no tape or
+    was recorded without content.
+    """
+    tapes = [tape for tape in run.tapes if any(True for _ in tape.facts())]
+    if not tapes:
+        raise TapeMissing(
+            f"{run.name} has no tape, so it cannot be replayed", hint="playhead record SCRIPT"
+        )
+    for exchange in run.exchanges:
+        if not exchange.has_content:
+            raise TapeMissing(
+                f"{run.name} was recorded without content",
+                cause=f"{exchange.name} has no bytes",
+                hint="record it with its content: playhead record --content full SCRIPT",
+            )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    name = path.name.partition(".")[0]
+    resource = {FOLDER: os.path.relpath(run.command.cwd or ".", path.absolute().parent)}
+    if compressed:
+        size = write_tape_file(path, tapes, resources={tape.instance: resource for tape in tapes})
+    else:
+        data = to_text(settled(tapes, name, resource)).encode()
+        size = len(data)
+        _replace(path, data)
+    return Golden(path, size, _redacted(tapes))
+
+
+def read_golden(path: Path) -> tuple[Run, Path]:
+    """The run of a golden, and the folder in which its program is started.
+
+    In text form or packed. `TapeMissing`, `CorruptTape` with the line.
+    """
+    found = read_tape_file(path)
+    run = Run.of_tapes(found.tapes, found.spans, path.name.partition(".")[0])
+    folder = found.resources.get(found.tape.instance, {}).get(FOLDER)
+    if folder is None:  # an exported tape that was put among the goldens
+        return run, Path(run.command.cwd or ".")
+    return run, (path.absolute().parent / str(folder)).resolve()
+
+
+def settled(tapes: Sequence[Tape], name: str, resource: dict[str, Any]) -> Iterator[Record]:
+    """The records of ``tapes`` as a golden of that name keeps them."""
+    ids = _Ids(name)
+    for tape in tapes:
+        ids.learn(tape)
+    for tape in tapes:
+        instance = ids.instances[tape.instance]
+        yield Header(instance, BEGAN_NS, resource=resource)
+        facts = [fact for fact in standing_alone(tape) if fact.name not in _LEFT_OUT]
+        for seq, fact in enumerate(facts):
+            attributes = {
+                key: ids.replaced(value)
+                for key, value in fact.attributes.items()
+                if key not in _OF_A_REPLAY
+            }
+            if a.PLAYHEAD_PROCESS_LAST_SEQ in attributes:
+                attributes[a.PLAYHEAD_PROCESS_LAST_SEQ] = len(facts) - 1
+            if fact.name == e.PLAYHEAD_PROCESS_START:
+                attributes[a.PLAYHEAD_RUN_MODE] = "record"
+                attributes.pop(a.PLAYHEAD_RUN_ORIGIN, None)
+            yield msgspec.structs.replace(
+                fact,
+                time_ns=BEGAN_NS + seq * STEP_NS,
+                trace_id=ids.of(fact.trace_id),
+                span_id=ids.of(fact.span_id),
+                attributes=attributes,
+                instance=instance,
+                seq=seq,
+            )
+
+
+class _Ids:
+    """Ids that follow from a name, in the order in which the ids they stand for came."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._new: dict[str, str] = {}
+        self.instances: dict[bytes, bytes] = {}
+
+    def learn(self, tape: Tape) -> None:
+        self.instances[tape.instance] = self.of(tape.instance)
+        for fact in tape.facts():
+            self.of(fact.trace_id)
+            self.of(fact.span_id)
+
+    def of(self, id: bytes) -> bytes:
+        if not any(id):
+            return id
+        text = id.hex()
+        if text not in self._new:
+            made = digest_of(f"{self._name}/{len(self._new)}".encode())
+            self._new[text] = made[: len(id)].hex()
+        return bytes.fromhex(self._new[text])
+
+    def replaced(self, value: Any) -> Any:
+        """An attribute's value with the ids in it replaced."""
+        if isinstance(value, str):
+            return _IDS.sub(lambda found: self._new.get(found.group(), found.group()), value)
+        if isinstance(value, list):
+            return [self.replaced(one) for one in cast("list[Any]", value)]
+        return value
+
+
+def _redacted(tapes: Sequence[Tape]) -> int:
+    facts: Iterator[Fact] = (fact for tape in tapes for fact in tape.facts())
+    return sum(int(fact.attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0)) for fact in facts)
+
+
+def _replace(path: Path, data: bytes) -> None:
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        # A golden is committed, so others read it.
+        os.chmod(partial, 0o644)
+        os.replace(partial, path)
+    except BaseException:
+        os.unlink(partial)
+        raise

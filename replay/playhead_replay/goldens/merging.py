@@ -1,0 +1,62 @@
+"""The tape of a replay, made whole: bytes that it refers to are put in from the tape that answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Content, ExchangeId, Fact
+from playhead_semconv.seams import Tape
+from playhead_semconv.tapes import MemoryTape, fold_exchanges
+
+
+def answered(recorded: Iterable[Tape], now: Tape) -> MemoryTape:
+    """``now`` with the bytes of each answer, which only the ``recorded`` tapes hold.
+
+    `TapeError` where neither holds them.
+    """
+    exchanges = {
+        (tape.instance.hex(), exchange.first_seq): (tape, exchange)
+        for tape in recorded
+        for exchange in fold_exchanges(tape.facts()).values()
+    }
+    origins = {
+        fact.exchange: exchanges.get(
+            (
+                str(fact.attributes.get(a.PLAYHEAD_ORIGIN_INSTANCE, "")),
+                int(fact.attributes.get(a.PLAYHEAD_ORIGIN_SEQ, -1)),
+            )
+        )
+        for fact in now.facts()
+        if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST and fact.exchange is not None
+    }
+    parts: dict[ExchangeId, int] = {}
+    facts: list[Fact] = []
+    for fact in now.facts():
+        body, id = fact.body, fact.exchange
+        origin = origins.get(id) if id is not None else None
+        if body is not None and id is not None and origin is not None:
+            tape, exchange = origin
+            if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST and _elsewhere(body):
+                fact = _with(fact, body.digest, tape.read(exchange.ask.body))
+            elif (
+                fact.name == e.PLAYHEAD_EXCHANGE_DATA
+                and fact.attributes.get(a.PLAYHEAD_EXCHANGE_DIRECTION) != "out"
+            ):
+                number = parts.get(id, 0)
+                parts[id] = number + 1
+                if _elsewhere(body):
+                    fact = _with(fact, body.digest, tape.read(exchange.parts[number].data))
+        facts.append(fact)
+    return MemoryTape(facts, now.instance)
+
+
+def _elsewhere(body: Content) -> bool:
+    return body.inline is None and body.base is None and body.size > 0
+
+
+def _with(fact: Fact, digest: bytes, data: bytes) -> Fact:
+    return msgspec.structs.replace(fact, body=Content(digest, len(data), data))

@@ -1,0 +1,314 @@
+"""The pytest plugin: ``def test_refund(tape): run = tape.replay("refund")``.
+
+Nothing goes live unless ``--playhead-record`` says so. What a test did to goldens travels in its report,
+so that it is the same under xdist, and in the JUnit file.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace as changed
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, cast
+
+import pytest
+
+from playhead_replay.goldens.file import read_golden, write_golden
+from playhead_replay.goldens.merging import answered
+from playhead_replay.goldens.places import FOLDER, own_name, place_of
+from playhead_replay.goldens.replayed import Expectation, Replayed, failure
+from playhead_replay.launch import replay
+from playhead_replay.run import Run
+from playhead_replay.tapefile import SUFFIX, read_tape_file, read_unfinished
+from playhead_semconv.errors import PlayheadError, TapeMissing
+
+Event: TypeAlias = Literal["used", "created", "updated"]
+PROPERTY = "playhead"
+FAILED = Path(".playhead") / "failed"
+ALLOWED_IN_CI = "PLAYHEAD_PYTEST_RECORD"
+MARKS = ("command", "cwd", "unused", "outcome")
+"""Keywords of ``pytest.mark.playhead``."""
+
+_happened = pytest.StashKey[dict[str, set[str]]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options, all of them beginning with ``--playhead``."""
+    group = parser.getgroup("playhead", "goldens of LLM agents")
+    group.addoption(
+        "--playhead-update",
+        action="store_true",
+        help="accept changed outcomes of goldens; nothing goes live",
+    )
+    group.addoption(
+        "--playhead-record",
+        choices=("missing", "all"),
+        help="go live and record the goldens of the selected tests: those that are missing, or all",
+    )
+    group.addoption(
+        "--playhead-prune",
+        action="store_true",
+        help="delete goldens that no test used; only after a whole run that passed",
+    )
+    group.addoption(
+        "--playhead-trace-id",
+        metavar="ID",
+        help="replay this run of the store instead of the golden",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Say what the marker is; refuse to go live where nobody asked for it."""
+    config.addinivalue_line(
+        "markers",
+        "playhead(name, command=…, cwd=…, unused='fail'|'allow', outcome='same'|'changed'): the golden "
+        "of a test, and what may differ",
+    )
+    config.stash[_happened] = {}
+    if config.getoption("--playhead-record") and _truth("CI") and not _truth(ALLOWED_IN_CI):
+        raise pytest.UsageError(
+            f"--playhead-record goes live, which is refused under CI unless {ALLOWED_IN_CI}=1"
+        )
+
+
+def _truth(name: str) -> bool:
+    return os.environ.get(name, "").lower() not in ("", "0", "false", "no")
+
+
+class Tapes:
+    """The fixture ``tape``: the goldens of a test."""
+
+    def __init__(self, request: pytest.FixtureRequest) -> None:
+        self._request = request
+        self._config = request.config
+        mark = request.node.get_closest_marker("playhead")
+        named = cast("tuple[Any, ...]", mark.args) if mark is not None else ()
+        self._marked: dict[str, Any] = dict(mark.kwargs) if mark is not None else {}
+        unknown = [key for key in self._marked if key not in MARKS]
+        if unknown or len(named) > 1:
+            known = ", ".join(MARKS)
+            raise pytest.UsageError(
+                f"pytest.mark.playhead takes a name and {known}; not {', '.join(unknown) or named}"
+            )
+        self._name = str(named[0]) if named else ""
+
+    def path(self, name: str = "") -> Path:
+        """Where the golden of that name lies; without a name this test's own."""
+        file: Path = self._request.path
+        if name or self._name:
+            return place_of(file, name or self._name)
+        node: Any = self._request.node
+        call = getattr(node, "callspec", None)
+        parameters: dict[str, Any] = dict(call.params) if call is not None else {}
+        return place_of(file, own_name(file, getattr(node, "originalname", "") or node.name, parameters))
+
+    def replay(
+        self,
+        name: str = "",
+        *,
+        command: Sequence[str] | None = None,
+        cwd: str | Path | None = None,
+        unused: Literal["fail", "allow"] | None = None,
+        outcome: Literal["same", "changed"] | None = None,
+    ) -> Replayed:
+        """Run the golden's program as it is now, answered from the golden alone.
+
+        ``command``, ``cwd``: how the program is started where the golden is to be recorded.
+        ``unused="allow"``: the program may ask for less. ``outcome="changed"``: its output and exit
+        status may differ. Fails the test where anything else differs, also where the agent swallows it.
+        """
+        __tracebackhide__ = True
+        golden = Path(name) if name.endswith(SUFFIX) else self.path(name)
+        expected = self._expectation(unused, outcome)
+        words = list(command or self._marked.get("command") or ())
+        folder = Path(cwd or self._marked.get("cwd") or self._config.rootpath)
+        try:
+            self._record_where_asked(golden, words, folder)
+            return self._replayed(golden, expected)
+        except PlayheadError as found:
+            problem = found
+        said = str(problem)
+        if isinstance(problem, TapeMissing) and not golden.exists():
+            said = (
+                f"error[tape-missing]: no golden at {_short(golden)}\n"
+                f"hint: pytest {self._request.node.nodeid} --playhead-record=missing\n"
+                f"hint: playhead golden add RUN --name {golden.name.partition('.')[0]}"
+            )
+        pytest.fail(said, pytrace=False)
+
+    def _expectation(
+        self, unused: Literal["fail", "allow"] | None, outcome: Literal["same", "changed"] | None
+    ) -> Expectation:
+        expected = Expectation()
+        for key, value in (("unused", unused), ("outcome", outcome)):
+            value = value or self._marked.get(key)
+            if value is not None:
+                expected = changed(expected, **{key: value})
+        return expected
+
+    def _replayed(self, golden: Path, expected: Expectation) -> Replayed:
+        __tracebackhide__ = True
+        trace_id = self._config.getoption("--playhead-trace-id")
+        with tempfile.TemporaryDirectory(prefix="playhead-golden-") as scratch:
+            if trace_id:
+                run = _from_store(str(trace_id), Path(scratch))
+                folder = Path(run.command.cwd)
+            else:
+                run, folder = read_golden(golden)
+                self._note("used", golden)
+            kept = Path(scratch, "now.tape")
+            done = replay(run, python=sys.executable, cwd=str(folder), force=True, keep=kept)
+            now = Run.of_tapes(read_unfinished(kept).tapes, name=run.name)
+            seen = Replayed(
+                golden,
+                run,
+                now,
+                done.report,
+                done.stdout.decode(errors="replace"),
+                done.stderr.decode(errors="replace"),
+                done.returncode,
+            )
+            broken = expected.broken(done.report)
+            if broken and not trace_id and self._config.getoption("--playhead-update"):
+                outcome = changed(expected, outcome="changed").broken(done.report)
+                if not outcome:
+                    write_golden(golden, _answered(run, now), compressed=golden.suffix != SUFFIX)
+                    self._note("updated", golden)
+                    broken = []
+            if broken:
+                place = self._keep(golden, kept)
+                node = self._request.node.nodeid
+                pytest.fail(failure(golden, done.report, broken, place, node), pytrace=False)
+            return seen
+
+    def _keep(self, golden: Path, tape: Path) -> Path:
+        folder = self._config.rootpath / FAILED
+        folder.mkdir(parents=True, exist_ok=True)
+        place = folder / f"{golden.name.partition('.')[0]}{SUFFIX}"
+        partial = place.with_name(f"{place.name}.{os.getpid()}.part")
+        partial.write_bytes(tape.read_bytes())
+        os.replace(partial, place)
+        return place
+
+    def _record_where_asked(self, golden: Path, words: list[str], folder: Path) -> None:
+        __tracebackhide__ = True
+        asked = self._config.getoption("--playhead-record")
+        there = golden.exists()
+        if asked is None or (asked == "missing" and there):
+            return
+        if there and not words:
+            recorded, folder = read_golden(golden)
+            words = recorded.command.words()
+        if not words:
+            pytest.fail(
+                "a golden can only be recorded where it is known how its program is started: "
+                'tape.replay(command=["agent.py"])',
+                pytrace=False,
+            )
+        with tempfile.TemporaryDirectory(prefix="playhead-golden-") as scratch:
+            live = Path(scratch, "live.tape")
+            start = [sys.executable, "-m", "playhead_instrumentation", "record", "--tape", str(live)]
+            environ = {**os.environ, "PLAYHEAD_LEVEL": "strict", "PYTHONHASHSEED": "0"}
+            done = subprocess.run([*start, "--", *words], cwd=folder, env=environ, capture_output=True)
+            if not live.exists():
+                said = done.stderr.decode(errors="replace")
+                pytest.fail(f"{' '.join(words)} could not be recorded:\n{said}", pytrace=False)
+            run = Run.of_tapes(read_unfinished(live).tapes)
+            write_golden(golden, run, compressed=golden.suffix != SUFFIX)
+        self._note("updated" if there else "created", golden)
+
+    def _note(self, event: Event, golden: Path) -> None:
+        self._request.node.user_properties.append((PROPERTY, f"{event} {golden}"))
+
+
+def _answered(recorded: Run, now: Run) -> Run:
+    """The run as it went now, with the bytes that its tape refers to put in."""
+    return Run.of_tapes([answered(recorded.tapes, tape) for tape in now.tapes], name=recorded.name)
+
+
+def _from_store(name: str, scratch: Path) -> Run:
+    path = scratch / "stored.tape"
+    words = [sys.executable, "-m", "playhead_receiver", "export", name, "-o", str(path)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode:
+        raise TapeMissing(
+            f"{name} is not to be had from the store", cause=done.stderr.strip().splitlines()[0]
+        )
+    found = read_tape_file(path)
+    return Run.of_tapes(found.tapes, found.spans, name)
+
+
+def _short(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+@pytest.fixture
+def tape(request: pytest.FixtureRequest) -> Tapes:
+    """The goldens of this test: ``tape.replay()`` or ``tape.replay("NAME")``."""
+    return Tapes(request)
+
+
+class Summary:
+    """Gathers what tests did to goldens, and says it at the end."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._happened: dict[str, set[str]] = config.stash[_happened]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep what a test did."""
+        if report.when == "call":
+            for name, value in report.user_properties:
+                if name == PROPERTY:
+                    event, _, path = str(value).partition(" ")
+                    self._happened.setdefault(event, set()).add(path)
+
+    def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
+        """Name every golden that was created, updated or deleted."""
+        pruned = self._prune(terminalreporter, exitstatus)
+        for event, paths in (
+            ("created", self._happened.get("created", set())),
+            ("updated", self._happened.get("updated", set())),
+            ("pruned", pruned),
+        ):
+            for path in sorted(paths):
+                terminalreporter.write_line(f"playhead: {event} {_short(Path(path))}")
+
+    def _prune(self, terminalreporter: Any, exitstatus: int) -> set[str]:
+        if not self._config.getoption("--playhead-prune"):
+            return set()
+        stats = cast("dict[str, list[Any]]", terminalreporter.stats)
+        narrowed = any(
+            self._config.getoption(name, None) for name in ("keyword", "markexpr", "lf", "failedfirst")
+        )
+        given = self._config.args_source is pytest.Config.ArgsSource.ARGS
+        if exitstatus or narrowed or given or stats.get("deselected") or stats.get("skipped"):
+            terminalreporter.write_line(
+                "playhead: nothing pruned: only a whole run that passes tells what is not used"
+            )
+            return set()
+        used = {Path(path) for path in self._happened.get("used", set())}
+        folders = {parent for path in used for parent in path.parents if parent.name == FOLDER}
+        unused = {
+            path
+            for folder in folders
+            for path in folder.rglob(f"*{SUFFIX}*")
+            if path.is_file() and path not in used
+        }
+        for path in unused:
+            path.unlink()
+        return {str(path) for path in unused}
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Where reports arrive: not in a worker of xdist."""
+    if not hasattr(session.config, "workerinput"):
+        session.config.pluginmanager.register(Summary(session.config), "playhead-summary")

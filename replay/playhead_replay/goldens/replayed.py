@@ -1,0 +1,187 @@
+"""What a test sees of a golden that was replayed, and what it may assert of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NoReturn
+
+from playhead_replay.diff.side import Side
+from playhead_replay.exchanges import exchanges_of
+from playhead_replay.matching import match
+from playhead_replay.messages import Messages, derived_attributes
+from playhead_replay.report import Divergence, Report
+from playhead_replay.run import Run
+from playhead_replay.steps import Step
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import Fidelity
+
+LINES = 40
+"""Lines of a failure that are shown; the rest is in the tape that was kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a replay may do without failing its test."""
+
+    unused: Literal["fail", "allow"] = "fail"
+    """Recordings that the program does not ask for any more."""
+    outcome: Literal["same", "changed"] = "same"
+    """``changed``: output and exit status may differ, as after the fix of what failed."""
+
+    def broken(self, report: Report) -> list[Divergence]:
+        """The divergences of ``report`` that are not allowed."""
+        allowed = {"stdout", "stderr", "exit"} if self.outcome == "changed" else set[str]()
+        if self.unused == "allow":
+            allowed.add("unused")
+        return [one for one in report.divergences if one.kind not in allowed]
+
+
+class Replayed:
+    """A golden, replayed by the code as it is now."""
+
+    def __init__(
+        self, golden: Path, recorded: Run, now: Run, report: Report, out: str, err: str, status: int
+    ) -> None:
+        self.golden = golden
+        self.recorded = recorded
+        """The run as it was recorded."""
+        self.run = now
+        """The run as it went now."""
+        self.report = report
+        self.stdout = out
+        self.stderr = err
+        self.exit_status = status
+        # So that what a replay took from the golden can be read from its own tape.
+        match((one for tape in recorded.tapes for one in exchanges_of(tape)), now.exchanges)
+        self._side = Side(now)
+
+    @property
+    def steps(self) -> list[Step]:
+        """Calls of models and tools, in order of start."""
+        return self.run.steps
+
+    @property
+    def tools(self) -> list[str]:
+        """Names of the tools that models asked for, in order."""
+        return self._side.tools
+
+    @property
+    def messages(self) -> list[Messages]:
+        """What each step said and was told."""
+        return [seen.messages for seen in self._side.steps]
+
+    @property
+    def tokens(self) -> tuple[int, int]:
+        """Input and output tokens of all calls."""
+        counts = [0, 0]
+        for seen in self._side.steps:
+            if seen.exchanges:
+                found = derived_attributes(seen.step.span.attributes, seen.exchanges[-1])
+                counts[0] += int(found.get(a.GEN_AI_USAGE_INPUT_TOKENS, 0))
+                counts[1] += int(found.get(a.GEN_AI_USAGE_OUTPUT_TOKENS, 0))
+        return counts[0], counts[1]
+
+    @property
+    def status(self) -> str:
+        """``success`` or ``failure``."""
+        return "failure" if self.exit_status else "success"
+
+    def assert_tool_sequence(self, expected: Sequence[str]) -> None:
+        """The models asked for exactly these tools, in this order."""
+        __tracebackhide__ = True
+        wanted, found = list(expected), self.tools
+        if wanted == found:
+            return
+        at = next(
+            (n for n, (one, other) in enumerate(zip(wanted, found, strict=False)) if one != other),
+            min(len(wanted), len(found)),
+        )
+        sides = [names[at] if at < len(names) else "(none)" for names in (wanted, found)]
+        self._fail(
+            f"tool {at + 1} is another one",
+            f"  - expected: {sides[0]}   of {wanted}",
+            f"  + now:      {sides[1]}   of {found}",
+        )
+
+    def assert_tool(
+        self, name: str, *, times: int | None = None, at_most: int | None = None, at_least: int = 0
+    ) -> None:
+        """How often the models asked for the tool ``name``."""
+        __tracebackhide__ = True
+        count = self.tools.count(name)
+        least, most = (times, times) if times is not None else (at_least, at_most)
+        self._between(f"calls of {name}", count, least, most)
+
+    def assert_steps(self, *, at_most: int | None = None, at_least: int = 0) -> None:
+        """How many steps it took."""
+        __tracebackhide__ = True
+        self._between("steps", len(self.steps), at_least, at_most)
+
+    def assert_tokens(self, *, at_most: int) -> None:
+        """How many tokens all calls used, in and out."""
+        __tracebackhide__ = True
+        self._between("tokens", sum(self.tokens), 0, at_most)
+
+    def assert_status(self, expected: Literal["success", "failure"]) -> None:
+        """How it ended."""
+        __tracebackhide__ = True
+        if self.status != expected:
+            self._fail(
+                f"it ended in {self.status}", f"  - expected: {expected}", f"  + now: {self.status}"
+            )
+
+    def assert_printed(self, text: str) -> None:
+        """``text`` is in what it printed on stdout."""
+        __tracebackhide__ = True
+        if text not in self.stdout:
+            self._fail(f"it did not print {text!r}", *self.stdout.splitlines()[-10:])
+
+    def _between(self, what: str, count: int, least: int, most: int | None) -> None:
+        __tracebackhide__ = True
+        if count >= least and (most is None or count <= most):
+            return
+        wanted = f"exactly {least}" if most == least else f"at most {most}" if most is not None else ""
+        if most is None:
+            wanted = f"at least {least}"
+        self._fail(f"{what}: {count}, not {wanted}")
+
+    def _fail(self, what: str, *lines: str) -> NoReturn:
+        __tracebackhide__ = True
+        raise AssertionError("\n".join([f"{self.golden.name}: {what}", *lines, f"look: {self.look}"]))
+
+    @property
+    def look(self) -> str:
+        """The command that shows the golden."""
+        return f"playhead show {_short(self.golden)}"
+
+
+def failure(
+    golden: Path, report: Report, broken: Sequence[Divergence], kept: Path | None, node: str
+) -> str:
+    """Why a test fails whose golden diverged: both sides, and the commands that go on from there."""
+    lines = [f"golden diverged: {golden.name.partition('.')[0]} ({_short(golden)})"]
+    for one in broken:
+        lines += one.lines()
+    if len(lines) > LINES:
+        lines = [*lines[:LINES], f"… {len(lines) - LINES} more lines"]
+    exact, asked = report.count(Fidelity.EXACT), report.asked
+    lines.append(f"{exact} of {asked} requests exact; nothing went live")
+    lines += [f"unused: {name}" for name in report.unused[:5]]
+    lines += list(_commands(golden, kept, node))
+    return "\n".join(lines)
+
+
+def _commands(golden: Path, kept: Path | None, node: str) -> Iterator[str]:
+    if kept is not None:
+        yield f"look:   playhead diff {_short(golden)} {_short(kept)}"
+    yield f"again:  pytest {node!r}" if " " in node else f"again:  pytest {node}"
+    yield f"accept: pytest {node} --playhead-update, or --playhead-record=all to ask the model again"
+
+
+def _short(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

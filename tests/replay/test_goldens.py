@@ -1,0 +1,260 @@
+"""Goldens under a pytest of their own: passing, failing, recording, updating, xdist, parameters."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from playhead_receiver.demo.provider import Provider
+from playhead_replay.goldens import read_golden, write_golden
+
+AGENT = """
+import json, sys
+from openai import OpenAI
+
+client = OpenAI()
+question = sys.argv[1]
+asked = client.chat.completions.create(
+    model="gpt-5.5",
+    messages=[{"role": "system", "content": "You advise."}, {"role": "user", "content": question}],
+    tools=[{"type": "function", "function": {"name": "weather", "description": "Now.",
+        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}],
+)
+message = asked.choices[0].message
+print(question, [call.function.name for call in message.tool_calls or ()], message.content)
+"""
+
+TEST = """
+def test_oslo(tape):
+    run = tape.replay("oslo", command=["agent.py", "What do I pack for Oslo and Rome?"])
+    run.assert_tool_sequence(["weather", "weather"])
+    run.assert_tool("weather", at_most=3)
+    run.assert_steps(at_most=1)
+    run.assert_status("success")
+    run.assert_printed("['weather', 'weather']")
+    assert [part.content for part in run.messages[0].input[1].parts] == [
+        "What do I pack for Oslo and Rome?"
+    ]
+    assert sum(run.tokens) > 0
+"""
+
+
+class Project:
+    """A repository with an agent and tests."""
+
+    def __init__(self, folder: Path, provider: Provider) -> None:
+        self.folder = folder
+        self.provider = provider
+        self.goldens = folder / "tests" / "goldens"
+        (folder / "tests").mkdir(parents=True)
+        (folder / "agent.py").write_text(AGENT)
+        (folder / "pytest.ini").write_text("[pytest]\ntestpaths = tests\naddopts = --strict-markers\n")
+        self.test(TEST)
+
+    def test(self, text: str, name: str = "test_agent.py") -> None:
+        (self.folder / "tests" / name).write_text(text)
+
+    def edit(self, old: str, new: str) -> None:
+        path = self.folder / "agent.py"
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+
+    def pytest(
+        self, *words: str, live: bool = False, **environ: str
+    ) -> subprocess.CompletedProcess[str]:
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PYTEST", "OPENAI", "PLAYHEAD", "OTEL", "CI"))
+        }
+        kept |= self.provider.environment if live else {"OPENAI_API_KEY": "none"}
+        return subprocess.run(
+            [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words],
+            cwd=self.folder,
+            env={**kept, "PLAYHEAD_QUIET": "1", **environ},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with Provider(pace_s=0.0) as provider:
+        yield provider
+
+
+@pytest.fixture
+def project(tmp_path: Path, provider: Provider) -> Project:
+    return Project(tmp_path / "project", provider)
+
+
+@pytest.fixture
+def recorded(project: Project) -> Project:
+    done = project.pytest("--playhead-record=missing", live=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "playhead: created tests/goldens/oslo.tape" in done.stdout
+    return project
+
+
+def test_a_golden_is_recorded_once_and_replayed_with_nobody_there(recorded: Project):
+    asked = recorded.provider.requests
+    recorded.provider.close()
+    done = recorded.pytest("-v")
+    assert done.returncode == 0, done.stdout
+    assert "1 passed" in done.stdout
+    assert recorded.provider.requests == asked
+    assert (recorded.goldens / "oslo.tape").stat().st_mode & 0o044
+
+
+def test_a_golden_reads_as_text_and_stays_the_same_when_recorded_again(recorded: Project):
+    golden = recorded.goldens / "oslo.tape"
+    # The provider refuses the very first request; from then on it says the same each time.
+    assert recorded.pytest("--playhead-record=all", live=True).returncode == 0
+    before = golden.read_text()
+    assert before.startswith("playhead tape, text 1\n")
+    assert '"content": "What do I pack for Oslo and Rome?"' in before
+    done = recorded.pytest("--playhead-record=all", live=True)
+    assert "playhead: updated tests/goldens/oslo.tape" in done.stdout
+    after = golden.read_text()
+    # Ids and dates of the provider, chunks' digests, the process, where the generator of `random` stood.
+    changing = re.compile(r'"(?:created|id|playhead\.process\.pid|end\.digest|base64)"|GMT"')
+    sides = [
+        [line for line in text.splitlines() if not changing.search(line)] for text in (before, after)
+    ]
+    assert sides[0] == sides[1]
+
+
+def test_a_changed_prompt_fails_and_names_both_sides(recorded: Project):
+    recorded.edit("You advise.", "You refuse.")
+    done = recorded.pytest("--junitxml=out.xml")
+    assert done.returncode == 1
+    said = [line.removeprefix("E").strip() for line in done.stdout.splitlines()]
+    assert "golden diverged: oslo (tests/goldens/oslo.tape)" in said
+    assert '- tape: "You advise."' in said and '+ now:  "You refuse."' in said
+    assert any("$.messages[0].content" in line for line in said)
+    assert "look:   playhead diff tests/goldens/oslo.tape .playhead/failed/oslo.tape" in said
+    assert (recorded.folder / ".playhead" / "failed" / "oslo.tape").is_file()
+    [failed] = ElementTree.parse(recorded.folder / "out.xml").iter("failure")
+    assert "golden diverged: oslo" in (failed.text or "") + failed.attrib["message"]
+
+
+def test_a_divergence_that_the_agent_swallows_fails(recorded: Project):
+    recorded.edit(
+        "asked = client", "try:\n    client.models.list()\nexcept Exception:\n    pass\nasked = client"
+    )
+    done = recorded.pytest()
+    assert done.returncode == 1
+    assert "golden diverged: oslo" in done.stdout and "/models" in done.stdout
+
+
+def test_a_changed_outcome_is_accepted_on_request_and_nothing_goes_live(recorded: Project):
+    recorded.edit("print(question,", 'print("now", question,')
+    assert recorded.pytest().returncode == 1
+    recorded.provider.close()
+    done = recorded.pytest("--playhead-update")
+    assert done.returncode == 0, done.stdout
+    assert "playhead: updated tests/goldens/oslo.tape" in done.stdout
+    assert recorded.pytest().returncode == 0
+    assert '"text": "now What do I pack' in (recorded.goldens / "oslo.tape").read_text()
+
+
+def test_an_update_does_not_accept_what_nothing_answers(recorded: Project):
+    recorded.edit("You advise.", "You refuse.")
+    before = (recorded.goldens / "oslo.tape").read_text()
+    assert recorded.pytest("--playhead-update").returncode == 1
+    assert (recorded.goldens / "oslo.tape").read_text() == before
+
+
+def test_a_failed_assertion_shows_the_sides_and_the_command(recorded: Project):
+    recorded.test(
+        'def test_it(tape):\n    tape.replay("oslo").assert_tool_sequence(["weather", "refund"])\n'
+    )
+    done = recorded.pytest()
+    assert done.returncode == 1
+    assert "oslo.tape: tool 2 is another one" in done.stdout
+    assert "- expected: refund" in done.stdout and "+ now:      weather" in done.stdout
+    assert "look: playhead show tests/goldens/oslo.tape" in done.stdout
+
+
+def test_what_is_missing_or_misspelt_is_said(recorded: Project):
+    recorded.test(
+        """
+import pytest
+
+def test_missing(tape):
+    tape.replay("nowhere")
+
+@pytest.mark.playhead("oslo", alow=["localhost"])
+def test_misspelt(tape):
+    tape.replay()
+"""
+    )
+    done = recorded.pytest()
+    assert "error[tape-missing]: no golden at tests/goldens/nowhere.tape" in done.stdout
+    assert "test_missing --playhead-record=missing" in done.stdout
+    assert "pytest.mark.playhead takes a name and command, cwd, unused, outcome; not alow" in done.stdout
+
+
+def test_going_live_is_refused_in_ci(project: Project):
+    done = project.pytest("--playhead-record=all", live=True, CI="true")
+    assert done.returncode == 4
+    assert "refused under CI unless PLAYHEAD_PYTEST_RECORD=1" in done.stderr
+    assert project.provider.requests == 0
+
+
+def test_parameters_have_goldens_of_their_own_also_under_xdist(project: Project):
+    project.test(
+        """
+import pytest
+
+@pytest.mark.parametrize("city", ["Oslo", "Rome", "São Paulo/SP"])
+def test_city(tape, city):
+    run = tape.replay(command=["agent.py", f"What do I pack for {city}?"])
+    run.assert_printed(city)
+"""
+    )
+    done = project.pytest("--playhead-record=missing", "-n", "2", live=True)
+    assert done.returncode == 0, done.stdout
+    names = sorted(path.name for path in (project.goldens / "test_agent").iterdir())
+    assert names[:2] == ["test_city,city=Oslo.tape", "test_city,city=Rome.tape"]
+    assert re.fullmatch(r"test_city,city=S_o_Paulo_SP-[0-9a-f]{8}\.tape", names[2])
+    assert done.stdout.count("playhead: created ") == 3
+    assert project.pytest("-n", "2").returncode == 0
+
+
+def test_only_a_whole_run_prunes(recorded: Project):
+    left = recorded.goldens / "left_over.tape"
+    left.write_bytes((recorded.goldens / "oslo.tape").read_bytes())
+    done = recorded.pytest("--playhead-prune", "-k", "oslo")
+    assert "nothing pruned" in done.stdout and left.exists()
+    done = recorded.pytest("--playhead-prune")
+    assert "playhead: pruned tests/goldens/left_over.tape" in done.stdout
+    assert not left.exists() and (recorded.goldens / "oslo.tape").exists()
+
+
+def test_a_clone_elsewhere_runs_its_own_code(recorded: Project, tmp_path: Path):
+    clone = tmp_path / "clone"
+    recorded.folder.rename(clone)
+    recorded.folder = clone
+    assert recorded.pytest().returncode == 0
+    recorded.edit("You advise.", "You refuse.")
+    assert recorded.pytest().returncode == 1
+
+
+def test_a_packed_golden_is_a_golden(recorded: Project):
+    path = recorded.goldens / "oslo.tape"
+    run, folder = read_golden(path)
+    assert folder == recorded.folder
+    path.unlink()
+    made = write_golden(path.with_name("oslo.tape.gz"), run, compressed=True)
+    assert made.size_bytes < 20_000
+    assert recorded.pytest().returncode == 0

@@ -1,0 +1,110 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import CorruptTape
+from playhead_semconv.facts import Content, Delivery, ExchangeId, Fact, digest_of
+from playhead_semconv.frames import Header, SpanRecord
+from playhead_semconv.frames_text import FIRST_LINE, from_text, is_text, lane_of, to_text
+
+HEADER = Header(bytes(range(16)), 1_700_000_000_000_000_000, resource={"service.name": "refund"})
+MAIN = lane_of("main")
+
+
+def fact(seq: int, name: str = e.PLAYHEAD_EFFECT, **fields: object) -> Fact:
+    given = {"time_ns": HEADER.created_ns + seq * 1_000_000, "lane": MAIN, **fields}
+    return Fact(name=name, instance=HEADER.instance, seq=seq, **given)  # pyright: ignore
+
+
+def test_what_is_written_is_what_people_read():
+    lane = fact(0, e.PLAYHEAD_LANE, attributes={a.PLAYHEAD_LANE_NAME: "main"})
+    asked = fact(
+        1,
+        e.PLAYHEAD_EXCHANGE_REQUEST,
+        exchange=ExchangeId(MAIN, "http", 0),
+        attributes={a.PLAYHEAD_ASK_KEY: "POST http://provider/v1/chat/completions"},
+        body=Content.of(b'{"model":"gpt-4o"}'),
+    )
+    said = fact(2, e.PLAYHEAD_EXCHANGE_DATA, delivery=Delivery(3, 1), body=Content.chunk(b"a\nb\n"))
+    text = to_text([HEADER, lane, asked, said])
+    assert text.splitlines()[0] == "playhead tape, text 1"
+    decoder, found, at = json.JSONDecoder(), [], len(FIRST_LINE)
+    while at < len(text):
+        one, at = decoder.raw_decode(text, at)
+        found.append(one)
+        at += 1
+    assert found[2] == {
+        "fact": "exchange.request",
+        "lane": "main",
+        "exchange": "http/0",
+        "attributes": {"playhead.ask.key": "POST http://provider/v1/chat/completions"},
+        "content": {"json": {"model": "gpt-4o"}},
+    }
+    assert found[3] == {
+        "fact": "exchange.data",
+        "lane": "main",
+        "delivery": "3.1",
+        "content": {"text": ["a\n", "b\n"], "chunk": True},
+    }
+
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.text()
+    | st.binary()
+    | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+bodies = (
+    st.binary()
+    | st.text().map(str.encode)
+    | values.map(lambda value: json.dumps(value, default=str).encode())
+)
+contents = st.one_of(
+    st.none(),
+    bodies.map(Content.of),
+    bodies.map(Content.chunk),
+    bodies.map(lambda data: Content(digest_of(data), len(data))),
+    bodies.map(lambda data: Content(digest_of(b"x" + data), 9, data, digest_of(b"y"), 3)),
+    st.builds(Content, st.just(b""), st.integers(0, 99)),
+)
+facts = st.builds(
+    Fact,
+    time_ns=st.integers(0, 2**62),
+    lane=st.sampled_from([MAIN, lane_of("main/fetch.1"), 7]),
+    name=st.sampled_from([e.PLAYHEAD_READ, e.PLAYHEAD_EFFECT, "another.event"]),
+    trace_id=st.sampled_from([b"", b"\x01" * 16]),
+    span_id=st.sampled_from([b"", b"\x02" * 8]),
+    exchange=st.none() | st.builds(ExchangeId, st.just(MAIN), st.sampled_from(["http"]), st.integers(0)),
+    delivery=st.none() | st.builds(Delivery, st.integers(0), st.integers(0)),
+    attributes=st.dictionaries(st.text(), values, max_size=3),
+    body=contents,
+    instance=st.sampled_from([HEADER.instance, b"\x03" * 16]),
+    seq=st.integers(0, 2**40),
+)
+
+
+@given(st.lists(facts | st.binary(max_size=40).map(SpanRecord), max_size=6))
+def test_nothing_is_lost(records: list[Fact | SpanRecord]):
+    lane = fact(0, e.PLAYHEAD_LANE, attributes={a.PLAYHEAD_LANE_NAME: "main"})
+    written = [HEADER, lane, *records]
+    text = to_text(written)
+    assert is_text(text.encode())
+    assert list(from_text(text)) == written
+
+
+def test_damage_is_named_by_its_line():
+    text = to_text([HEADER, fact(0, body=Content.chunk(b"one"))])
+    with pytest.raises(CorruptTape, match=r"golden\.tape is damaged at line 10"):
+        list(from_text(text.replace('"lane"', '"lain"'), "golden.tape"))
+    with pytest.raises(CorruptTape, match="damaged at line"):
+        list(from_text(text[:-3]))
+    with pytest.raises(CorruptTape, match="text 9"):
+        list(from_text(text.replace("text 1", "text 9", 1)))
