@@ -290,8 +290,11 @@ def _answer_difference(tape: RecordedExchange, now: RecordedExchange) -> Differe
 def _how(one: RecordedExchange) -> str:
     if one.end is None:
         return "unanswered"
-    if one.end.error is not None:
-        return f"{one.end.how}: {one.end.error.qualname}: {one.end.error.message}"
+    error = one.end.error
+    if error is not None and error.qualname == "CancelledError":
+        return f"{one.end.how}: {error.qualname}"  # its text names addresses
+    if error is not None:
+        return f"{one.end.how}: {error.qualname}: {error.message}"
     return one.end.how
 
 
