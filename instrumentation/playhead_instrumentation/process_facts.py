@@ -11,9 +11,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from playhead_instrumentation import lanes
 from playhead_instrumentation.drivers.driver import error_attributes
 from playhead_instrumentation.redaction import Redactor
+from playhead_instrumentation.surroundings import Imported
+from playhead_instrumentation.surroundings import describe as surroundings
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.environment import is_kept
@@ -53,6 +57,8 @@ class Process:
         self._heartbeat_ms = settings.heartbeat_ms
         self._over = threading.Event()
         self._parent = b""
+        self._redactor = redactor
+        self._imported = Imported()
 
     def begin(self) -> None:
         """Append the start fact and start the heartbeat; again in the child of every fork."""
@@ -65,11 +71,12 @@ class Process:
         if self._over.is_set():
             return
         self._over.set()
-        attributes: dict[str, Any] = self.changed()
+        attributes: dict[str, Any] = {**self.changed(), **self._imported.news()}
         if exit_code is not None:
             attributes[a.PLAYHEAD_PROCESS_EXIT_CODE] = exit_code
         if error is not None:
-            attributes |= error_attributes(error)
+            message = self._redactor.text(error.message)
+            attributes |= error_attributes(msgspec.structs.replace(error, message=message))
         self._append(e.PLAYHEAD_PROCESS_EXIT, attributes)
 
     def changed(self) -> dict[str, Any]:
@@ -91,7 +98,7 @@ class Process:
 
     def _beat(self, over: threading.Event) -> None:
         while not over.wait(self._heartbeat_ms / 1000):
-            self._append(e.PLAYHEAD_PROCESS_HEARTBEAT, {})
+            self._append(e.PLAYHEAD_PROCESS_HEARTBEAT, self._imported.news())
 
     def _append(self, name: str, attributes: dict[str, Any]) -> None:
         # Its own number says what must have come before it.
@@ -105,24 +112,27 @@ class Process:
     def _after_fork(self) -> None:
         if not self._over.is_set():
             self._over = threading.Event()
+            self._imported = Imported()
             self._start()
 
 
 def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
     """What a process-start fact and a run root say of the program, credentials removed."""
     script, words = command()
+    cwd = os.getcwd()
     agent = settings.agent or Path(script.removeprefix("-m ")).stem
     return {
         a.PLAYHEAD_RUN_AGENT: agent or "python",
         a.PLAYHEAD_RUN_ARGV: redactor.arguments(words),
         a.PLAYHEAD_RUN_SCRIPT: script,
         a.PLAYHEAD_RUN_SCRIPT_DIGEST: _digest_of_file(script),
-        a.PLAYHEAD_RUN_CWD: os.getcwd(),
+        a.PLAYHEAD_RUN_CWD: cwd,
         a.PLAYHEAD_RUN_INTERPRETER: sys.executable,
         a.PLAYHEAD_RUN_PYTHON_VERSION: ".".join(map(str, sys.version_info[:3])),
         a.PLAYHEAD_RUN_PACKAGES: packages(),
         a.PLAYHEAD_RUN_ENVIRONMENT: environment(os.environ, redactor),
         a.PLAYHEAD_RUN_HASH_SEED: os.environ.get("PYTHONHASHSEED") or "random",
+        **surroundings(cwd),
     }
 
 

@@ -23,6 +23,7 @@ from urllib.parse import quote, quote_plus, unquote_plus
 import blake3
 
 from playhead_instrumentation.scrubbing import Known, Scrubber
+from playhead_semconv.places import Places
 from playhead_semconv.settings import Settings
 
 PLACEHOLDER: Final = "[redacted]"
@@ -111,6 +112,8 @@ class Redactor:
         self.content = content
         self._key = key or os.urandom(32)
         self.known = Known(MOST_KNOWN)
+        self.places = Places(())
+        """At a replay elsewhere: from the folders of this process to those of the recorded one."""
         by_place: dict[str, list[Rule]] = {}
         for rule in rules:
             by_place.setdefault(rule.where, []).append(rule)
@@ -226,6 +229,8 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """``text`` without the values that are known."""
+        if self.places:
+            text = self.places.text(text)
         data = text.encode("utf-8", "surrogatepass")
         spans = self.known.find(data)
         if not spans:
@@ -237,6 +242,8 @@ class Redactor:
 
         ``start``: up to here it is known to hold none.
         """
+        if self.places:
+            data = self.places.data(data)
         start = max(0, start - max(NEAR_BYTES, self.known.longest_bytes))
         tail = data[start:] if start else data
         spans = self.fields(tail)

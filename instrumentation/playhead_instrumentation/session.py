@@ -28,9 +28,10 @@ from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.process_facts import Process, RunIds
 from playhead_instrumentation.redaction import Redactor
-from playhead_instrumentation.workspace import Workspace
+from playhead_instrumentation.surroundings import folders
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord
+from playhead_semconv.places import Places, between, folders_of
 from playhead_semconv.seams import Outlet, Sink, Tape
 from playhead_semconv.settings import Settings
 
@@ -64,7 +65,6 @@ class Session:
         outlet: Outlet | None,
         tracer: Callable[[], Tracer],
         submit: Callable[[Job], None],
-        workspace: Workspace | None = None,
     ) -> None:
         self.settings: Final = settings
         self.sink: Final = sink
@@ -77,7 +77,7 @@ class Session:
         """Of the attempts' spans."""
         self.submit: Final = submit
         """Hands over what is to be done off the caller's path. Safe in a finalizer."""
-        self.workspace: Final = workspace or Workspace.of_process()
+        self.workspace: Final = driver.files.workspace
         """The files that the run works on; at replay, where they lie in the scratch folder."""
         self._open: set[Open] = set()
         self._before_asking: list[Callable[[], None]] = []
@@ -133,6 +133,7 @@ def start(
     allowed: Allowed = NOTHING,
     tracer: Callable[[], Tracer] | None = None,
     submit: Callable[[Job], None] | None = None,
+    scratch: str = "",
 ) -> Session:
     """Start recording: hook lanes, append the process-start fact, start the heartbeat.
 
@@ -140,6 +141,7 @@ def start(
     ``allowed``: what a replay may do for real.
     ``attributes``: more of the process-start fact (origin, parent instance, …). ``tracer``: by default
     of the global provider. ``submit``: by default jobs are finished at once.
+    ``scratch``: an empty folder for what a replay writes.
     ValueError without a sink and an outlet, RuntimeError when a session is running.
     """
     global _current
@@ -149,10 +151,20 @@ def start(
     if sink is None:
         raise ValueError("a session needs a sink or an outlet")
     redactor = Redactor.of_process(settings)
+    if tape is not None:
+        redactor.places = _places(tape)
     # Inside of what the driver hooks: the end of a lane is an event in the life of its thread.
     lanes.install()
     hashes.install()
-    driver = open_driver(sink, redactor, tape, strict=settings.level == "strict", allowed=allowed)
+    driver = open_driver(
+        sink,
+        redactor,
+        tape,
+        strict=settings.level == "strict",
+        scratch=scratch,
+        file_limit_bytes=settings.file_limit_bytes,
+        allowed=allowed,
+    )
     mode = "record" if tape is None else "replay"
     process = Process(settings, mode, lambda: driver.gate.level, sink, redactor, run, attributes)
     lanes.on_end(driver.lane_ended)
@@ -171,6 +183,13 @@ def start(
     return _current
 
 
+def _places(tape: Tape) -> Places:
+    """From the folders of this process to those of the process on ``tape``."""
+    start = next(tape.facts(), None)
+    recorded: list[str] = [] if start is None else start.attributes.get(a.PLAYHEAD_RUN_FOLDERS) or []
+    return between(folders_of(folders(os.getcwd())), folders_of(recorded))
+
+
 def stop(exit_code: int | None = None, error: ErrorRecord | None = None) -> None:
     """Append the exit fact and end the session. What is patched stays patched and passes through."""
     global _current
@@ -181,6 +200,7 @@ def stop(exit_code: int | None = None, error: ErrorRecord | None = None) -> None
     session.driver.close()
     session.abandon()
     session.settle()
+    session.driver.files.at_end()
     _current = None
     session.process.end(exit_code, error)
 

@@ -35,8 +35,10 @@ What: TypeAlias = Literal["folder", "written", "mode", "link", "deleted"]
 class Names:
     """Paths as they stand on tape: below the folder of the run ``./…``, below the home ``~/…``."""
 
-    def __init__(self, cwd: str, home: str) -> None:
-        self._places = [(here, sign) for here, sign in ((cwd, "."), (home, "~")) if len(here) > 1]
+    def __init__(self, cwd: str, home: str, *, recorded_cwd: str = "") -> None:
+        """``recorded_cwd``: at replay, the folder of the run as the program may know it too."""
+        places = (cwd, "."), (recorded_cwd, "."), (home, "~")
+        self._places = [(here, sign) for here, sign in places if len(here) > 1]
 
     def short(self, path: str) -> str:
         """The name of an absolute path."""
@@ -103,10 +105,22 @@ class Workspace:
         self._most = most
 
     @classmethod
-    def of_process(cls) -> Workspace:
+    def of_process(cls, limit_bytes: int = LIMIT_BYTES, *, recorded_cwd: str = "") -> Workspace:
         """Of the folder that this process works in."""
         cwd = os.getcwd()
-        return cls(Names(cwd, os.path.expanduser("~")), [cwd])
+        names = Names(cwd, os.path.expanduser("~"), recorded_cwd=recorded_cwd)
+        return cls(names, [cwd], limit_bytes=limit_bytes)
+
+    def placed(self, place: Callable[[str], str], changed: Callable[[str], None]) -> Workspace:
+        """The same, whose paths really lie elsewhere."""
+        return Workspace(
+            self.names,
+            self._roots,
+            place=place,
+            changed=changed,
+            limit_bytes=self._limit_bytes,
+            most=self._most,
+        )
 
     @property
     def elsewhere(self) -> bool:

@@ -12,6 +12,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import ScriptChanged, TapeMissing
 from playhead_semconv.facts import Fact, digest_of
+from playhead_semconv.places import folders_of
 from playhead_semconv.seams import Tape
 
 
@@ -33,6 +34,8 @@ class Command:
     level: str = "causal"
     environment: dict[str, str] = field(default_factory=dict[str, str])
     """Variables that the recorder kept."""
+    folders: dict[str, str] = field(default_factory=dict[str, str])
+    """Where the recorded process had its things: cwd, prefix, home, …"""
 
     @classmethod
     def of_tape(cls, tape: Tape) -> Command:
@@ -67,6 +70,7 @@ class Command:
             script_digest=str(at.get(a.PLAYHEAD_RUN_SCRIPT_DIGEST, "")),
             level=str(at.get(a.PLAYHEAD_RUN_LEVEL, "causal")),
             environment=_environment(at.get(a.PLAYHEAD_RUN_ENVIRONMENT, [])),
+            folders=folders_of(str(one) for one in at.get(a.PLAYHEAD_RUN_FOLDERS, [])),
         )
 
     @property

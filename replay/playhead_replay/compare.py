@@ -82,6 +82,7 @@ class _Comparison:
             divergences=found,
             reads=counts_of_reads(self._tape, self._now),
             unused=[self._named(one) for one in self._matching.unused],
+            steps={step.number: step.span.name for step in self._run.steps},
             redacted=sum(
                 int(fact.attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0)) for fact in self._tape.facts()
             ),

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from playhead_replay.compare import compare
 from playhead_replay.isolation import no_network
 from playhead_replay.report import Report
 from playhead_replay.run import Run, gaps_of
+from playhead_replay.surroundings import differences, moved
 from playhead_replay.tapefile import read_tape_file, read_unfinished, write_tape_file
 from playhead_semconv.environment import is_kept
 from playhead_semconv.errors import ReplayFailed, TapeGap, TapeMissing, UsageError
@@ -64,6 +65,7 @@ def replay(
     keep: Path | None = None,
     live: Collection[str] = (),
     allow: Collection[str] = (),
+    say: Callable[[str], None] | None = None,
 ) -> Replay:
     """Execute the recorded command of ``run`` again, from its tape alone, and compare.
 
@@ -72,6 +74,7 @@ def replay(
     the replay is written. ``live``: tools that run for real; ``allow``: hosts that may be reached where
     the tape does not answer. ``environ``: what the child inherits, by default this process's
     environment.
+    ``say`` is told what is different from the recording, before anything is started.
 
     `TapeMissing`, `TapeGap`, `ScriptChanged` before anything is started; `ReplayFailed` when the
     program could not be started or left no tape.
@@ -79,9 +82,14 @@ def replay(
     command = run.command
     require_whole(run)
     folder = _folder(command, cwd)
+    command = moved(command, folder)
     if not force:
         command.require_unchanged(folder)
     interpreter = interpreter_for(command, python)
+    different = list(differences(run, command, folder, interpreter))
+    if say is not None:
+        for one in different:
+            say(one)
     with tempfile.TemporaryDirectory(prefix="playhead-replay-") as scratch:
         recorded, now = Path(scratch, "recorded.tape"), keep or Path(scratch, "now.tape")
         write_tape_file(recorded, run.tape)
@@ -99,6 +107,7 @@ def replay(
             Path(scratch),
         )
         report_of = _result(run, read_tape_file(recorded).tape, now, done)
+    report_of.report.notes += different
     report_of.report.network = "kernel" if isolation else "process"
     real = [f"tool {name}" for name in live] + [f"host {name}" for name in allow]
     if real:
@@ -160,7 +169,7 @@ def child_environment(command: Command, environ: Mapping[str, str]) -> dict[str,
 
 def _folder(command: Command, cwd: str) -> Path:
     folder = Path(cwd or command.cwd or ".")
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise UsageError(
             f"the folder of the run is not there: {folder}",
             hint="say where the program lies: playhead replay RUN --cwd FOLDER",

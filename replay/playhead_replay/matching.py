@@ -111,11 +111,13 @@ class _Shelf:
         return same_id if same_id is not None and id(same_id) not in self.used else None
 
     def nearest(self, now: RecordedExchange) -> RecordedExchange | None:
-        """Most like ``now``: the same key counts most, then the place, then being unused."""
+        """Most like ``now``: the same key counts most, the same body, the place, being unused."""
+        digest = now.exchange.ask.body.digest
         return max(
             (one for one in self._recordings if one.exchange.id.kind == now.exchange.id.kind),
             key=lambda one: (
                 one.key == now.key,
+                bool(digest) and one.exchange.ask.body.digest == digest,
                 one.exchange.id == now.exchange.id,
                 one.exchange.id.lane == now.exchange.id.lane,
                 id(one) not in self.used,

@@ -118,6 +118,8 @@ class Report:
     notes: list[str] = field(default_factory=list[str])
     reads: dict[str, dict[Fidelity, int]] = field(default_factory=dict[str, dict[Fidelity, int]])
     """Counts of ambient reads, by boundary: ``clock``, ``entropy``."""
+    steps: dict[int, str] = field(default_factory=dict[int, str])
+    """Names of the steps of the recorded run, by number."""
 
     def count(self, fidelity: Fidelity) -> int:
         """How many exchanges have this fidelity, over all boundaries."""

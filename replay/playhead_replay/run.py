@@ -287,7 +287,12 @@ class Run:
     def exchanges_of(self, step: Step) -> list[RecordedExchange]:
         """The attempts of a step, in order of their requests."""
         own = self._own_spans(step)
-        return [exchange for exchange in self.exchanges if exchange.span_id in own]
+        return [
+            exchange
+            for exchange in self.exchanges
+            # A process that an SDK starts while it asks is no attempt.
+            if exchange.span_id in own and exchange.exchange.id.kind != "process"
+        ]
 
     def messages(self, step: Step) -> Messages:
         """What the call of a step said and was told."""

@@ -32,7 +32,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape, TapeError
 from playhead_semconv.facts import Content, Delivery, ExchangeId, Fact, digest_of
-from playhead_semconv.frames import Header, Record, SpanRecord
+from playhead_semconv.frames import Footer, Header, Record, SpanRecord
 
 FIRST_LINE = "playhead tape, text 1\n"
 _BEGINNING = "playhead tape, text "
@@ -127,6 +127,8 @@ class _Writer:
             }
         if isinstance(record, SpanRecord):
             return {"span": base64.b64encode(record.otlp).decode()}
+        if isinstance(record, Footer):
+            return {"footer": {"facts": record.facts, "spans": record.spans}}
         return self._fact(record)
 
     def _fact(self, fact: Fact) -> dict[str, Any]:
@@ -177,6 +179,8 @@ class _Reader:
             )
         if "span" in found:
             return SpanRecord(base64.b64decode(found["span"], validate=True))
+        if "footer" in found:
+            return Footer(int(found["footer"]["facts"]), int(found["footer"]["spans"]))
         return self._fact(found)
 
     def _fact(self, found: dict[str, Any]) -> Fact:

@@ -47,6 +47,10 @@ class Settings:
     agent: str = _setting("", "Name of the agent. Default: the script's name.", "OTEL_SERVICE_NAME")
     level: str = _setting("", "causal or strict. Default: strict under `playhead record`, else causal.")
     content: str = _setting("full", "full, or metadata: no message content is recorded.")
+    file_limit_bytes: int = _setting(
+        16 << 20,
+        "Of a larger file that the program reads or writes the digest is kept, not the content.",
+    )
     span_budget_bytes: int = _setting(1 << 20, "Largest size of one span.")
     quiet: bool = _setting(False, "Say nothing on stderr but errors.")
     disabled: bool = _setting(False, "Do not record.", "OTEL_SDK_DISABLED")

@@ -3,6 +3,7 @@
 import os
 import sys
 import threading
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -64,7 +65,11 @@ def test_the_exit_fact():
     session.stop(0)
     last = sink.facts[-1]
     assert last.name == e.PLAYHEAD_PROCESS_EXIT
-    assert last.attributes == {
+    told = dict(last.attributes)
+    assert "pytest" in told.pop(a.PLAYHEAD_RUN_IMPORTED)
+    digests = dict(one.split("=") for one in told.pop(a.PLAYHEAD_RUN_MODULES))
+    assert digests[__file__] == digest_of(Path(__file__).read_bytes()).hex()[:32]
+    assert told == {
         a.PLAYHEAD_PROCESS_EXIT_CODE: 1,
         a.PLAYHEAD_ERROR_MODULE: "builtins",
         a.PLAYHEAD_ERROR_QUALNAME: "ValueError",

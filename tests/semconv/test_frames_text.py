@@ -8,7 +8,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape
 from playhead_semconv.facts import Content, Delivery, ExchangeId, Fact, digest_of
-from playhead_semconv.frames import Header, SpanRecord
+from playhead_semconv.frames import Footer, Header, SpanRecord
 from playhead_semconv.frames_text import FIRST_LINE, from_text, is_text, lane_of, to_text
 
 HEADER = Header(bytes(range(16)), 1_700_000_000_000_000_000, resource={"service.name": "refund"})
@@ -94,7 +94,7 @@ facts = st.builds(
 @given(st.lists(facts | st.binary(max_size=40).map(SpanRecord), max_size=6))
 def test_nothing_is_lost(records: list[Fact | SpanRecord]):
     lane = fact(0, e.PLAYHEAD_LANE, attributes={a.PLAYHEAD_LANE_NAME: "main"})
-    written = [HEADER, lane, *records]
+    written = [HEADER, lane, *records, Footer(len(records), 0)]
     text = to_text(written)
     assert is_text(text.encode())
     assert list(from_text(text)) == written

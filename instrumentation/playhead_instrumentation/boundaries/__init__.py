@@ -5,6 +5,7 @@ from __future__ import annotations
 from playhead_instrumentation.boundaries import (
     clock,
     entropy,
+    files,
     http,
     http_aiohttp,
     http_stdlib,
@@ -25,6 +26,7 @@ def watch(patches: Patches, session: Session) -> None:
     """Patch every boundary, each when its module is imported."""
     clock.watch(patches)
     entropy.watch(patches, session)
+    files.watch(patches, session)
     http.watch(patches)
     http_stdlib.watch(patches)
     http_urllib3.watch(patches)

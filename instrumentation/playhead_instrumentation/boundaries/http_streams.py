@@ -9,6 +9,7 @@ from typing import Any
 from playhead_instrumentation.boundaries.http_exchange import HttpExchange
 from playhead_instrumentation.boundaries.http_framing import Framing, frames, head
 from playhead_instrumentation.drivers.verdict import Played
+from playhead_instrumentation.lanes import Outside
 from playhead_semconv.facts import ErrorRecord
 
 
@@ -64,10 +65,14 @@ class Tee:
             self._exchange.abandoned()
 
     def _guarded(self, read: Any, argument: Any) -> Any:
-        try:
+        exchange = self._exchange
+        if exchange.over:
             return read(argument)
+        try:
+            # What frames the body has no delivery; the next read, or the gate, finds this thread idle.
+            with Outside():
+                return read(argument)
         except Exception as error:
-            exchange = self._exchange
             if not exchange.over:
                 exchange.failed(error, exchange.call.arrive().wait())
             raise

@@ -32,7 +32,7 @@ from playhead_instrumentation.boundaries.http_stdlib import (
 from playhead_instrumentation.boundaries.http_streams import PlayedSocket
 from playhead_instrumentation.drivers.exceptions import again
 from playhead_instrumentation.drivers.verdict import Played, Refused
-from playhead_instrumentation.lanes import Shadow
+from playhead_instrumentation.lanes import Outside, Shadow
 from playhead_instrumentation.patches import Patches, required
 from playhead_semconv.facts import ErrorRecord
 
@@ -133,7 +133,8 @@ def _ask(
     unconnected: Exception | None = connection.__dict__.pop(UNCONNECTED, None)
     if unconnected is not None:
         raise unconnected
-    with Shadow():
+    # A body that the program makes meanwhile is made in its turn.
+    with Outside() if isinstance(kwargs.get("body"), bytes | str | None) else Shadow():
         return original(pool, connection, *args, **kwargs)
 
 

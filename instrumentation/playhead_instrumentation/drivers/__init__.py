@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.driver import Driver
+from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.drivers.gate import OpenGate
+from playhead_instrumentation.drivers.played_files import PlayedFiles
 from playhead_instrumentation.drivers.player import Player, deliveries
 from playhead_instrumentation.drivers.strict_gate import StrictGate
 from playhead_instrumentation.drivers.tape_gate import TapeGate
 from playhead_instrumentation.drivers.verdict import World
 from playhead_instrumentation.redaction import Redactor
+from playhead_instrumentation.workspace import LIMIT_BYTES, Workspace
 from playhead_semconv.seams import Sink, Tape
 
 
@@ -19,16 +22,27 @@ def open_driver(
     tape: Tape | None = None,
     *,
     strict: bool = False,
+    scratch: str = "",
+    file_limit_bytes: int = LIMIT_BYTES,
     allowed: Allowed = NOTHING,
 ) -> Driver:
     """The driver of a recording, or, with a ``tape``, of its replay.
 
-    ``allowed``: what a replay may do for real. ``strict``: record one delivery at a time. Where that is
-    not possible the gate's level says so.
+    ``strict``: record one delivery at a time. Where that is not possible the gate's level says so.
+    ``scratch``: an empty folder for what a replay writes, by default one that goes with the process.
+    ``allowed``: what a replay may do for real.
     """
     if tape is None:
-        return Driver(sink, redactor, World(), StrictGate() if strict else OpenGate())
+        driver = Driver(sink, redactor, World(), StrictGate() if strict else OpenGate())
+        workspace = Workspace.of_process(file_limit_bytes)
+        driver.files = Files(sink, redactor, driver.declare, driver.effect, workspace, file_limit_bytes)
+        return driver
     player = Player(tape, allowed)
     order = [*deliveries(player.exchanges()), *player.lane_ends.values()]
     gate = TapeGate(order, level=player.level)
-    return Driver(sink, redactor, player, gate, player.lane_ends, tape, allowed)
+    driver = Driver(sink, redactor, player, gate, player.lane_ends, tape, allowed)
+    workspace = Workspace.of_process(file_limit_bytes, recorded_cwd=player.cwd)
+    driver.files = PlayedFiles(
+        sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, file_limit_bytes
+    )
+    return driver

@@ -18,6 +18,7 @@ from opentelemetry import trace
 from playhead_instrumentation import lanes
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.bodies import Bodies
+from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.drivers.gate import Gate, Turn
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.drivers.verdict import Played, Refused, Source, Verdict
@@ -240,6 +241,8 @@ class Driver:
         self._bodies = Bodies(redactor.body)
         self._bodies_of = sink.instance
         self.reads = Reads(sink, self.declare, tape)
+        self.files: Files
+        """Who answers what the program asks of files; set by `open_driver`."""
 
     def open(
         self,
@@ -257,6 +260,8 @@ class Driver:
         ``body``: the request body as it is, credentials are taken out here; None: it comes in pieces,
         through `Call.sent`. ``details``: attributes of the request fact, credentials already removed.
         """
+        if self.redactor.places:
+            key = self.redactor.places.text(key)
         lane = lanes.current()
         id = ExchangeId(lane.hash, kind, lane.next_ordinal(kind))
         if lane.declared_on != self.sink.instance:
@@ -317,7 +322,7 @@ class Driver:
             self.declare(lane)
         values: dict[str, Any] = {a.PLAYHEAD_EFFECT_KIND: kind, **(attributes or {})}
         if target:
-            values[a.PLAYHEAD_EFFECT_TARGET] = target
+            values[a.PLAYHEAD_EFFECT_TARGET] = self.redactor.places.text(target)
         if fidelity is not None:
             values[a.PLAYHEAD_FIDELITY] = fidelity
         span = trace.get_current_span().get_span_context()

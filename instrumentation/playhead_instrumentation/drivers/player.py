@@ -52,6 +52,11 @@ class Player:
         }
         """When threads and jobs ended, by lane."""
         self.level = level_of(facts)
+        self.cwd = next(
+            (str(f.attributes[a.PLAYHEAD_RUN_CWD]) for f in facts if a.PLAYHEAD_RUN_CWD in f.attributes),
+            "",
+        )
+        """The folder of the recorded run."""
         self._recordings = [
             exchange for exchange in fold_exchanges(facts).values() if exchange.ask.direction == "out"
         ]

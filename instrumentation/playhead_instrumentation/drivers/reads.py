@@ -49,6 +49,8 @@ class Reads:
             for fact in tape.facts():
                 if fact.name == e.PLAYHEAD_READ and a.PLAYHEAD_READ_KIND in fact.attributes:
                     key = fact.lane, str(fact.attributes[a.PLAYHEAD_READ_KIND])
+                    if key[1].startswith("file/"):  # `PlayedFiles` answers them
+                        continue
                     value = b"" if fact.body is None else tape.read(fact.body)
                     self._recorded.setdefault(key, deque()).append(value)
 

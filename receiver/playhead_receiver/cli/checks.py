@@ -14,7 +14,7 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from playhead_receiver.cli.agent import agent_python
-from playhead_receiver.cli.coverage import imports_of
+from playhead_receiver.cli.coverage import WRAP, imports_of, sources_of, uncovered
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.views.words import count, size
 from playhead_receiver.lock import running
@@ -88,22 +88,21 @@ def check_interpreter(python: str) -> Iterator[Finding]:
 
 
 def check_script(script: Path) -> Iterator[Finding]:
-    """What a program imports: seen and unseen, with file and line."""
+    """What a program and its own modules bring in: seen and unseen, with file, line and what to do."""
     try:
-        imports = list(imports_of(script))
-    except (SyntaxError, OSError) as problem:
+        imports = [one for path in sources_of(script) for one in imports_of(path)]
+    except (SyntaxError, ValueError, OSError) as problem:
         yield Finding("bad", f"{script} cannot be read: {problem}")
         return
-    seen = [f"{one.module} ({one.seen})" for one in imports if one.seen]
+    seen = dict.fromkeys(f"{one.module} ({one.seen})" for one in imports if one.seen)
     if seen:
         yield Finding("good", f"{script.name} imports {', '.join(seen)}")
-    for one in imports:
-        if one.unseen:
-            yield Finding(
-                "warning",
-                f"{one.module} {script.name}:{one.line}: {one.unseen} are not on the tape, "
-                "a replay may diverge there",
-            )
+    found = list(uncovered(script))
+    for one in found:
+        text = f"{one.what} {one.file}:{one.line}: the tape does not hold {one.missing}"
+        yield Finding("warning", text, one.hint)
+    if not found:
+        yield Finding("good", f"{script.name}: nothing is known that the tape would not hold")
 
 
 def check_run(run: Run) -> Iterator[Finding]:
@@ -134,6 +133,21 @@ def check_run(run: Run) -> Iterator[Finding]:
             "PYTHONHASHSEED was random: the order of sets is not reproducible",
             "playhead record fixes it",
         )
+    if level != start.get(a.PLAYHEAD_RUN_LEVEL, level):
+        yield Finding(
+            "warning",
+            f"recorded at level {start[a.PLAYHEAD_RUN_LEVEL]}, it turned {level}: "
+            "an event loop did not say when it is idle",
+            "run it on asyncio's own loop: the order of tasks is exact there",
+        )
+    for kind, target in _unseen_effects(run):
+        yield Finding(
+            "warning",
+            f"{kind} {target}: no boundary sees what came from there",
+            WRAP,
+        )
+    if run.outputs.exit is None and run.status != "running":
+        yield Finding("warning", "it did not end in order: a replay goes as far as the tape does")
     if redacted:
         yield Finding("good", f"{count(redacted, 'value')} redacted")
     for gap in run.gaps:
@@ -141,6 +155,15 @@ def check_run(run: Run) -> Iterator[Finding]:
     script = run.command.script_path(Path(run.command.cwd or "."))
     if script is not None and script.is_file():
         yield from check_script(script)
+
+
+def _unseen_effects(run: Run) -> list[tuple[str, str]]:
+    """Sockets that the program opened itself, each once."""
+    found: dict[tuple[str, str], None] = {}
+    for effect in run.outputs.effects:
+        if effect.kind == "socket":
+            found[effect.kind, effect.target] = None
+    return list(found)
 
 
 def check_receiver(session: Session) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+from support.nasty import NASTY
 from support.racing import PROGRAMS
 from support.scripted import ScriptedServer, json_reply
 from support.sessions import record, replay
@@ -48,7 +49,7 @@ def times(request):
     return request.param
 
 
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("program", [*PROGRAMS, *NASTY], ids=lambda one: one.__name__)
 def test_every_replay_is_the_recording(program, server, times):
     recorded, tape = record(lambda: program(server.url), settings=STRICT)
     server.close()

@@ -159,11 +159,42 @@ def test_the_doctor_reads_a_script(playhead: CommandLine, spool: Path, tmp_path:
         Import("psycopg", 4),
         Import("json", 4),
     ]
-    assert marks(playhead, str(script))[:3] == [
+    assert marks(playhead, str(script))[:2] == [
         ("good", "agent.py imports openai (bytes and spans)"),
-        ("warning", "time agent.py:1: clock readings are not on the tape, a replay may diverge there"),
-        ("warning", "psycopg agent.py:4: its queries are not on the tape, a replay may diverge there"),
+        ("warning", "psycopg agent.py:4: the tape does not hold its queries"),
     ]
+
+
+def test_the_doctor_names_what_is_not_covered_with_file_line_and_advice(
+    playhead: CommandLine, spool: Path, tmp_path: Path
+):
+    (tmp_path / "agent.py").write_text(
+        "import os, signal\nfrom time import process_time as spent\nimport tools\nimport torch\n"
+        "print(os.getloadavg())\nprint(f'{id(tools)}')\nsignal.alarm(3)\nspent()\n"
+    )
+    (tmp_path / "tools.py").write_text("import redis\n\nstate = open('/proc/self/status').read()\n")
+    done = playhead("doctor", str(tmp_path / "agent.py"), "--json")
+    found = [one for one in json.loads(done.out)["findings"] if one["mark"] == "warning"]
+    assert [one["text"] for one in found if ".py:" in one["text"]] == [
+        "torch agent.py:4: the tape does not hold its random numbers",
+        "os.getloadavg agent.py:5: the tape does not hold the load of the machine",
+        "id() agent.py:6: the tape does not hold addresses of objects",
+        "signal.alarm agent.py:7: the tape does not hold when the signal comes",
+        "time.process_time agent.py:8: the tape does not hold processor time",
+        "redis tools.py:1: the tape does not hold its commands",
+        "/proc tools.py:3: the tape does not hold what the kernel says there",
+    ]
+    assert all(one["hint"] for one in found if ".py:" in one["text"])
+    assert found[0]["hint"] == "call torch.manual_seed(0)"
+
+
+@pytest.mark.parametrize("agent", ["weather", "research", "refund"])
+def test_the_doctor_finds_nothing_in_the_examples(playhead: CommandLine, spool: Path, agent: str):
+    script = Path(__file__).parents[3] / "examples" / f"{agent}_agent.py"
+    found = marks(playhead, str(script), "--python", sys.executable)
+    named = f"{agent}_agent.py: nothing is known that the tape would not hold"
+    assert ("good", named) in found
+    assert [text for mark, text in found if mark != "good" and ".py" in text] == []
 
 
 def test_the_doctor_reads_a_run(playhead: CommandLine):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +28,12 @@ STYLES = {"identical": "green", "diverged": "yellow", "blocked": "red"}
 @click.option("--keep", type=click.Path(path_type=Path, dir_okay=False), help="Keep the replay's tape.")
 @click.option("--live", multiple=True, metavar="TOOL", help="A tool that runs for real.")
 @click.option("--allow", multiple=True, metavar="HOST", help="A host that may be reached.")
+@click.option(
+    "--junitxml",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write the report as JUnit XML too.",
+)
 @click.option("--output", is_flag=True, help="Show what the program printed now, on stderr.")
 def command(
     session: Session,
@@ -36,6 +44,7 @@ def command(
     keep: Path | None,
     live: tuple[str, ...],
     allow: tuple[str, ...],
+    junitxml: Path | None,
     output: bool,
 ) -> int:
     """Run the recorded command again, with every exchange answered from its tape.
@@ -44,10 +53,17 @@ def command(
     fidelity report. Exit status: 0 identical, 1 diverged, 2 there is nothing to replay, 3 blocked.
     """
     from playhead_replay import replay
+    from playhead_replay.junit import junit_xml
 
+    began = time.monotonic()
     with opened_run(session, parse_target(target)) as run:
         session.progress(f"replaying {run.name}")
-        done = replay(run, python=python, cwd=cwd, force=force, keep=keep, live=live, allow=allow)
+        done = replay(
+            run, python=python, cwd=cwd, force=force, keep=keep, live=live, allow=allow, say=session.say
+        )
+    if junitxml is not None:
+        again = _again(target or run.name, python=python, cwd=cwd, force=force)
+        junitxml.write_bytes(junit_xml(done.report, again, time.monotonic() - began))
     if output:
         session.err.file.write(done.stderr.decode(errors="replace"))
         session.err.file.write(done.stdout.decode(errors="replace"))
@@ -58,6 +74,14 @@ def command(
         if done.report.first_divergence is not None and done.report.first_divergence.step:
             session.suggest(f"playhead show {run.name}:{done.report.first_divergence.step}")
     return done.report.exit_code
+
+
+def _again(target: str, *, python: str, cwd: str, force: bool) -> str:
+    """The command line that makes the same report."""
+    words = ["playhead", "replay", target, *(["--force"] if force else [])]
+    for option, value in (("--python", python), ("--cwd", cwd)):
+        words += [option, value] if value else []
+    return shlex.join(words)
 
 
 def _print(session: Session, done: Replay) -> None:

@@ -1,0 +1,390 @@
+"""What a file boundary asks: who answers what the program reads of files, and where it writes.
+
+A recording lets the real file system answer, and puts on the tape what it said and did.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import stat
+import time
+from collections.abc import Callable, Generator
+from typing import Any, Final, Protocol
+
+import blake3
+import msgspec
+
+from playhead_instrumentation import lanes
+from playhead_instrumentation.drivers.bodies import Bodies
+from playhead_instrumentation.redaction import Redactor
+from playhead_instrumentation.workspace import LIMIT_BYTES, Workspace
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Content, Fact, Fidelity
+from playhead_semconv.seams import Sink
+
+log = logging.getLogger(__name__)
+
+Real = Callable[[str | None], Any]
+"""Does it in the file system: where the program says (None), or on this path."""
+
+Written = tuple[str, Content | None, dict[str, Any]]
+"""An effect: ``write`` or ``append``, the content, the attributes."""
+
+SETTLED_NS: Final = 50_000_000
+"""A file that changed no longer ago than that may change again and look the same."""
+
+CHUNK_BYTES: Final = 1 << 20
+
+_now_ns: Final = time.time_ns
+_encode: Final = msgspec.msgpack.Encoder().encode
+
+
+class Effects(Protocol):
+    """`Driver.effect`."""
+
+    def __call__(
+        self,
+        kind: str,
+        target: str = "",
+        body: Content | None = None,
+        *,
+        fidelity: Fidelity | None = None,
+        attributes: dict[str, Any] | None = None,
+    ) -> int:
+        """See there."""
+        ...
+
+
+class Handle:
+    """A file that is open for writing. ``path``: as the program knows it."""
+
+    __slots__ = ("before", "fd", "how", "open", "path", "start")
+
+    def __init__(self, path: str, fd: int, how: str, start: int = 0, before: bytes = b"") -> None:
+        self.path = path
+        self.fd = fd
+        self.how = how
+        """``write``, ``update`` or ``append``."""
+        self.start = start
+        """Where appended bytes begin."""
+        self.before = before
+        """Digest of its content before an ``update``."""
+        self.open = [None]
+
+
+class Files:
+    """The file system as the program meets it, put on the tape. Safe from any thread.
+
+    ``op`` is what is asked (``stat``, ``listdir``, …), ``path`` an absolute path.
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        redactor: Redactor,
+        declare: Callable[[lanes.Lane], None],
+        effect: Effects,
+        workspace: Workspace,
+        limit_bytes: int = LIMIT_BYTES,
+    ) -> None:
+        self.workspace: Final = workspace
+        self._sink = sink
+        self._redactor = redactor
+        self._declare = declare
+        self._effect = effect
+        self._limit_bytes = limit_bytes
+        self._handles: dict[int, Handle] = {}
+        self._folders: dict[int, str] = {}
+        self.ended = False
+        """Whether nothing is asked any more: what happens now, nobody hears of."""
+        self._of = b""
+        self._renew()
+
+    def _renew(self) -> None:
+        """A fork: what the parent wrote is not on this instance's tape."""
+        self._of = self._sink.instance
+        self._bodies = Bodies(self._redactor.body)
+        self._held: set[bytes] = set()
+        self._known: dict[str, tuple[tuple[int, int, int], Content]] = {}
+
+    @property
+    def quiet(self) -> bool:
+        """Whether what happens now is no business of the program's."""
+        lane = lanes.current()
+        return lane is lanes.SHADOW or lane is lanes.GC
+
+    def cwd(self) -> str:
+        """The folder in which the program works."""
+        return os.getcwd()
+
+    def moved(self, path: str) -> None:
+        """The program works in this folder now."""
+
+    def folder_of(self, fd: int) -> str | None:
+        """The path of an open folder or file; None of one that is not known."""
+        handle = self._handles.get(fd)
+        return self._folders.get(fd) if handle is None else handle.path
+
+    def touched(self, path: str) -> bool:
+        """Whether the run itself has changed what lies there."""
+        return False
+
+    def query(self, op: str, path: str, real: Real) -> Any:
+        """What is asked of the file system: a plain value, or `OSError`."""
+        try:
+            value = real(None)
+        except OSError as problem:
+            if problem.errno is not None and not self.quiet:
+                self._read(op, path, None, {a.PLAYHEAD_FILE_ERROR: problem.errno})
+            raise
+        if not self.quiet:
+            self._read(op, path, _encode(value), {})
+        return value
+
+    def change(self, op: str, path: str, real: Real, to: str = "") -> None:
+        """Something done at once: made, renamed, deleted. ``to``: the second path or another detail."""
+        try:
+            real(None)
+        except OSError as problem:
+            if problem.errno is not None and not self.quiet:
+                self._read(op, path, None, {a.PLAYHEAD_FILE_ERROR: problem.errno}, to)
+            raise
+        self._known.pop(path, None)
+        if op in ("mkdir", "rename", "symlink", "link"):
+            self.workspace.wrote(to if op == "rename" else path)
+        if not self.quiet:
+            self._did(op, path, {}, None, to)
+
+    def open(self, path: str, flags: int, mode: int, real: Callable[[str | None, int], int]) -> int:
+        """A descriptor of the file, as ``os.open`` gives it."""
+        how = how_of(flags)
+        self._after_fork()
+        if self.quiet:
+            return real(None, flags)
+        there = os.path.lexists(path) if how != "open" else True
+        try:
+            fd = real(None, flags)
+        except OSError as problem:
+            if problem.errno is not None:
+                self._read(opening(how), path, None, {a.PLAYHEAD_FILE_ERROR: problem.errno})
+            raise
+        try:
+            self._opened(path, fd, how, there)
+        except Exception:
+            log.debug("playhead could not record a file", exc_info=True)
+        return fd
+
+    def _opened(self, path: str, fd: int, how: str, there: bool) -> None:
+        self._handles.pop(fd, None)
+        self._folders.pop(fd, None)
+        found = os.fstat(fd)
+        values: dict[str, Any] = {a.PLAYHEAD_FILE_MODE: found.st_mode}
+        if stat.S_ISDIR(found.st_mode):
+            self._folders[fd] = path
+        if not stat.S_ISREG(found.st_mode):
+            self._read(opening(how), path, None, values)
+            return
+        values[a.PLAYHEAD_FILE_SIZE] = found.st_size
+        values[a.PLAYHEAD_FILE_MTIME_NS] = found.st_mtime_ns
+        content = None
+        if how in ("open", "update"):
+            content = self._content(path, fd, found, values)
+        if how != "open":
+            if there and how != "write":
+                values[a.PLAYHEAD_FILE_OFFSET] = found.st_size
+            before = b"" if content is None else content.digest
+            self._handles[fd] = Handle(path, fd, how if there else "write", found.st_size, before)
+            self.workspace.wrote(path)
+        self._read(opening(how), path, content, values)
+
+    def closing(self, fd: int) -> None:
+        """``fd`` is about to be closed: what was written through it is an effect. Never raises."""
+        self._after_fork()
+        self._folders.pop(fd, None)
+        handle = self._handles.pop(fd, None)
+        if handle is not None:
+            self.settle(handle)
+
+    def settle(self, handle: Handle) -> None:
+        """Put on the tape what was written through ``handle``. Once; never raises."""
+        try:
+            handle.open.pop()
+        except IndexError:
+            return
+        if self.quiet:
+            return
+        try:
+            self._written(handle)
+        except Exception:
+            log.debug("playhead could not record what was written", exc_info=True)
+
+    def at_end(self) -> None:
+        """The process ends, or forks: settle what nobody has closed."""
+        for fd in list(self._handles):
+            self.closing(fd)
+        self.ended = True
+
+    def _after_fork(self) -> None:
+        if self._of != self._sink.instance:
+            self._handles.clear()
+            self._renew()
+
+    def _written(self, handle: Handle) -> Written | None:
+        """Put the effect on the tape; None where nothing was written."""
+        found = os.fstat(handle.fd)
+        values: dict[str, Any] = {a.PLAYHEAD_FILE_SIZE: found.st_size}
+        self._known.pop(handle.path, None)
+        if handle.how == "append" and found.st_size >= handle.start:
+            data = _bytes_of(handle.fd, handle.path, handle.start, self._limit_bytes)
+            values[a.PLAYHEAD_FILE_OFFSET] = handle.start
+            content = self._kept(data, values)
+            self._did("append", handle.path, values, content)
+            return "append", content, values
+        content = self._content(handle.path, handle.fd, found, values)
+        if handle.how == "update" and content is not None and content.digest == handle.before:
+            return None
+        self._did("write", handle.path, values, content)
+        return "write", content, values
+
+    def _content(
+        self, path: str, fd: int, found: os.stat_result, values: dict[str, Any]
+    ) -> Content | None:
+        """What an open file holds. One that is not changed since is not read again."""
+        signature = found.st_mtime_ns, found.st_size, found.st_ino
+        known = self._known.get(path)
+        if known is not None and known[0] == signature:
+            return known[1]
+        if found.st_size > self._limit_bytes:
+            digest = _digest_of_file(fd, path)
+            values[a.PLAYHEAD_FILE_DIGEST] = digest.hex()
+            return None
+        content = self._kept(_bytes_of(fd, path, 0, self._limit_bytes), values)
+        if content is not None and _now_ns() - found.st_mtime_ns > SETTLED_NS:
+            self._known[path] = signature, Content(content.digest, content.size)
+        return content
+
+    def _kept(self, data: bytes | None, values: dict[str, Any]) -> Content | None:
+        """``data`` as it goes on tape; each content once."""
+        if data is None:
+            return None
+        if not self._redactor.content:
+            return Content(b"", len(data))
+        _, content, count = self._bodies.written(data)
+        if count:
+            values[a.PLAYHEAD_REDACTED_COUNT] = count
+        if content.digest in self._held:
+            return Content(content.digest, content.size)
+        self._held.add(content.digest)
+        return content
+
+    def _read(
+        self,
+        op: str,
+        path: str,
+        value: bytes | Content | None,
+        values: dict[str, Any],
+        to: str = "",
+        fidelity: Fidelity | None = None,
+    ) -> None:
+        try:
+            kind = f"file/{op} {self._target(path, to)}"
+            body = Content(b"", len(value), value) if isinstance(value, bytes) else value
+            if fidelity is not None:
+                values = {**values, a.PLAYHEAD_FIDELITY: fidelity}
+            lane = lanes.current()
+            if lane.declared_on != self._sink.instance:
+                self._declare(lane)
+            attributes = {a.PLAYHEAD_READ_KIND: kind, **values}
+            self._sink.append(
+                Fact(_now_ns(), lane.hash, e.PLAYHEAD_READ, attributes=attributes, body=body)
+            )
+        except Exception:
+            log.debug("playhead could not record a read of a file", exc_info=True)
+
+    def _did(
+        self,
+        op: str,
+        path: str,
+        values: dict[str, Any],
+        body: Content | None,
+        to: str = "",
+        fidelity: Fidelity | None = None,
+    ) -> None:
+        try:
+            target = self._target(path, to)
+            self._effect(f"file.{op}", target, body, fidelity=fidelity, attributes=values)
+        except Exception:
+            log.debug("playhead could not record an effect on a file", exc_info=True)
+
+    def _target(self, path: str, to: str) -> str:
+        short = self._redactor.text(self.workspace.names.short(path))
+        return f"{short} {self._redactor.text(self.workspace.names.short(to))}" if to else short
+
+
+def opening(how: str) -> str:
+    """The question that stands on tape for opening a file."""
+    return how if how == "open" else f"open-{how}"
+
+
+def how_of(flags: int) -> str:
+    """What opening with ``flags`` is for: ``open`` (to read), ``write``, ``append`` or ``update``."""
+    access = flags & os.O_ACCMODE
+    if access == os.O_RDONLY and not flags & (os.O_TRUNC | os.O_CREAT):
+        return "open"
+    if flags & os.O_TRUNC or flags & os.O_EXCL:
+        return "write"
+    if access == os.O_WRONLY and flags & os.O_APPEND:
+        return "append"
+    return "update"
+
+
+def _bytes_of(fd: int, path: str, start: int, limit_bytes: int) -> bytes | None:
+    """What an open file holds from ``start`` on, its position unmoved; None of more than the limit."""
+    with _readable(fd, path) as reading:
+        pieces: list[bytes] = []
+        at = start
+        while at - start <= limit_bytes:
+            try:
+                piece = os.pread(reading, CHUNK_BYTES, at)
+            except BlockingIOError:
+                break
+            if not piece:
+                return b"".join(pieces)
+            pieces.append(piece)
+            at += len(piece)
+    return None
+
+
+def _digest_of_file(fd: int, path: str) -> bytes:
+    hasher = blake3.blake3()
+    with _readable(fd, path) as reading:
+        at = 0
+        while piece := os.pread(reading, CHUNK_BYTES, at):
+            hasher.update(piece)
+            at += len(piece)
+    return hasher.digest()
+
+
+@contextlib.contextmanager
+def _readable(fd: int, path: str) -> Generator[int]:
+    """A descriptor of the same file that can be read, also where ``fd`` can only be written."""
+    try:
+        os.pread(fd, 1, 0)
+    except OSError:
+        pass
+    else:
+        yield fd
+        return
+    own = f"/proc/self/fd/{fd}"
+    reading = _os_open(own if os.path.exists(own) else path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield reading
+    finally:
+        _os_close(reading)
+
+
+_os_open: Final = os.open
+_os_close: Final = os.close

@@ -1,0 +1,115 @@
+"""What a program runs in: its folders, its own modules, what it imported, its revision.
+
+It goes onto the tape, so that a replay elsewhere can say what is different there.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import digest_of
+
+LARGEST_BYTES = 4 << 20
+"""A larger module is not looked at."""
+
+_INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+_STDLIB = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib"))
+
+
+def folders(cwd: str) -> list[str]:
+    """Where this process has its things, as ``name=path``, the most telling first."""
+    found = {
+        "cwd": cwd,
+        "purelib": sysconfig.get_path("purelib"),
+        "stdlib": sysconfig.get_path("stdlib"),
+        "prefix": sys.prefix,
+        "base_prefix": sys.base_prefix,
+        "home": os.path.expanduser("~"),
+    }
+    return [f"{name}={path}" for name, path in found.items()]
+
+
+def describe(cwd: str) -> dict[str, Any]:
+    """What the start fact says of the surroundings."""
+    found = {
+        a.PLAYHEAD_RUN_FOLDERS: folders(cwd),
+        a.PLAYHEAD_RUN_PLATFORM: f"{sys.implementation.name} {sys.platform} {platform.machine()}",
+    }
+    revision = revision_of(Path(cwd))
+    return found | ({a.VCS_REF_HEAD_REVISION: revision} if revision else {})
+
+
+class Imported:
+    """The modules of this process, told as they turn up. Never raises."""
+
+    def __init__(self) -> None:
+        self._files: set[str] = set()
+        self._installed: set[str] = set()
+
+    def news(self) -> dict[str, Any]:
+        """Attributes for what was imported since the last time; empty when nothing was."""
+        own: list[str] = []
+        installed: set[str] = set()
+        for name, module in list(sys.modules.items()):
+            path = getattr(module, "__file__", None)
+            if not isinstance(path, str) or path in self._files:
+                continue
+            self._files.add(path)
+            if any(part in path for part in _INSTALLED):
+                installed.add(name.partition(".")[0])
+            elif not path.startswith(_STDLIB) and not name.startswith("playhead"):
+                digest = _digest(path)
+                if digest:
+                    own.append(f"{os.path.abspath(path)}={digest}")
+        installed -= self._installed
+        self._installed |= installed
+        found: dict[str, Any] = {}
+        if own:
+            found[a.PLAYHEAD_RUN_MODULES] = sorted(own)
+        if installed:
+            found[a.PLAYHEAD_RUN_IMPORTED] = sorted(installed)
+        return found
+
+
+def revision_of(folder: Path) -> str:
+    """The commit that is checked out in ``folder``, read from ``.git``; empty where there is none."""
+    try:
+        for place in (folder, *folder.parents):
+            git = place / ".git"
+            if git.is_file():  # a worktree or a submodule
+                git = (place / git.read_text("utf-8").removeprefix("gitdir:").strip()).resolve()
+            if (git / "HEAD").is_file():
+                return _head(git)
+    except (OSError, ValueError):
+        pass
+    return ""
+
+
+def _head(git: Path) -> str:
+    head = (git / "HEAD").read_text("utf-8").strip()
+    if not head.startswith("ref:"):
+        return head
+    name = head.removeprefix("ref:").strip()
+    common = git / "commondir"
+    shared = (git / common.read_text("utf-8").strip()).resolve() if common.is_file() else git
+    for place in (git, shared):
+        if (place / name).is_file():
+            return (place / name).read_text("utf-8").strip()
+    packed = shared / "packed-refs"
+    lines = packed.read_text("utf-8").splitlines() if packed.is_file() else []
+    return next((line.split(" ")[0] for line in lines if line.endswith(f" {name}")), "")
+
+
+def _digest(path: str) -> str:
+    try:
+        if os.path.getsize(path) > LARGEST_BYTES:
+            return ""
+        return digest_of(Path(path).read_bytes()).hex()[:32]
+    except OSError:
+        return ""

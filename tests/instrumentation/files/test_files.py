@@ -1,0 +1,267 @@
+"""Files: programs recorded in a process of their own, replayed in another over another tree."""
+
+import hashlib
+import subprocess
+import sys
+
+import pytest
+from support.programs import Program
+
+from playhead_replay import compare
+from playhead_replay.tapefile import read_tape_file, write_tape_file
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Fidelity
+from playhead_semconv.tapes import MemoryTape
+
+PROGRAM = """
+import asyncio, csv, glob, io, json, logging, os, pathlib, shutil, sys, tempfile, threading
+from pathlib import Path
+
+here = Path("ws")
+print(sorted(os.listdir("ws")), here.exists(), Path("none").exists())
+print(Path("ws/a.txt").read_text(), Path("ws/a.txt").stat().st_mtime_ns)
+with open("ws/a.txt", "a") as f:
+    print(f.tell(), f.name)
+    f.write("appended\\n")
+print(Path("ws/a.txt").read_text())
+with open("ws/new.json", "w") as f:
+    json.dump({"x": 1}, f)
+print(json.load(open("ws/new.json")))
+with open("ws/a.txt", "r+") as f:
+    print(f.read()); f.seek(0); f.write("ONE")
+print(Path("ws/a.txt").read_bytes())
+try:
+    open("ws/missing.txt")
+except FileNotFoundError as e:
+    print(e, e.filename, e.errno)
+try:
+    open("ws")
+except IsADirectoryError as e:
+    print(e)
+fd = os.open("ws/lock", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+os.write(fd, b"1"); os.close(fd)
+try:
+    os.open("ws/lock", os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+except FileExistsError as e:
+    print(e)
+os.unlink("ws/lock")
+os.makedirs("ws/deep/er", exist_ok=True); os.makedirs("ws/deep/er", exist_ok=True)
+Path("ws/deep/er/x.csv").write_text("a,b\\n1,2\\n")
+print(list(csv.reader(open("ws/deep/er/x.csv", newline=""))))
+shutil.copytree("ws/deep", "ws/copy"); shutil.copy2("ws/a.txt", "ws/copy/a.txt")
+print(sorted(glob.glob("ws/**/*", recursive=True)), [str(p) for p in sorted(here.rglob("*.csv"))])
+shutil.move("ws/copy", "ws/moved"); shutil.rmtree("ws/moved")
+for root, dirs, files in os.walk("ws"):
+    print(root, sorted(dirs), sorted(files))
+os.rename("ws/new.json", "ws/renamed.json")
+os.symlink("a.txt", "ws/ln")
+print(os.readlink("ws/ln"), os.path.realpath("ws/ln") == os.path.abspath("ws/a.txt"))
+print(Path("ws/ln").read_text())
+entries = sorted(os.scandir("ws"), key=lambda e: e.name)
+print([(e.name, e.is_dir(), e.is_file(), e.stat().st_size) for e in entries])
+with tempfile.TemporaryDirectory() as d:
+    print(d, os.path.isdir(d))
+    p = Path(d, "t.txt"); p.write_text("tmp"); print(p.read_text(), os.listdir(d))
+print(os.path.exists(d))
+with tempfile.NamedTemporaryFile("w+", suffix=".x") as t:
+    t.write("hello"); t.flush(); t.seek(0); print(t.read(), t.name, open(t.name).read())
+with tempfile.TemporaryFile() as t:
+    t.write(b"unnamed"); t.seek(0); print(t.read())
+h, name = tempfile.mkstemp()
+os.fdopen(h, "w").write("x")
+print(open(name).read())
+os.remove(name)
+with tempfile.SpooledTemporaryFile(2) as t:
+    t.write(b"spooled"); t.seek(0); print(t.read())
+logging.basicConfig(filename="ws/log.txt", level=logging.INFO, format="%(message)s")
+logging.info("logged")
+print(open("ws/log.txt").read())
+kept = open("ws/kept.txt", "w"); kept.write("never closed")
+open("ws/dropped.txt", "w").write("dropped")
+print(Path("ws/dropped.txt").read_text())
+async def main():
+    print(await asyncio.to_thread(Path("ws/a.txt").read_text))
+    print(await asyncio.get_running_loop().run_in_executor(None, open, "ws/a.txt"))
+asyncio.run(main())
+t = threading.Thread(target=lambda: Path("ws/thread.txt").write_text("t")); t.start(); t.join()
+print(Path("ws/thread.txt").read_text())
+os.chdir("ws")
+print(os.getcwd().endswith("ws"), Path("a.txt").exists(), os.path.abspath("x"))
+os.chdir("..")
+os.chmod("ws/a.txt", 0o600)
+print(oct(os.stat("ws/a.txt").st_mode))
+os.utime("ws/a.txt", (1, 2))
+print(os.stat("ws/a.txt").st_mtime)
+os.truncate("ws/a.txt", 2); print(open("ws/a.txt").read())
+import mmap
+with open("ws/b.bin", "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as m:
+    print(m[:4], len(m))
+buf = open("ws/raw.bin", "wb", 0)
+buf.write(b"raw")
+buf.close()
+print(open("ws/raw.bin", "rb").read())
+print(type(open("ws/a.txt")), type(open("ws/a.txt", "rb")), open is io.open)
+print(type(open("ws/a.txt", "rb", 0)))
+os.remove("ws/b.bin")
+print(os.path.exists("ws/b.bin"), shutil.disk_usage(".").total > 0, open("/proc/self/status").readline())
+open("/dev/null", "w").write("x"); print(len(open("/dev/urandom", "rb").read(3)))
+"""
+
+DIVERGING = """
+import os, sys
+from pathlib import Path
+text = "other" if os.path.isdir("/nowhere") or "--other" in sys.argv else "same"
+Path("ws/out.txt").write_text(text)
+print(Path("ws/out.txt").read_text(), sorted(os.listdir("ws")))
+"""
+
+APPENDING = """
+for number in range(200):
+    with open("ws/log.jsonl", "a") as file:
+        file.write("x" * 99 + "\\n")
+print(len(open("ws/log.jsonl").read()))
+"""
+
+SECRETIVE = """
+from pathlib import Path
+print(len(Path("prod.env").read_text()) > 0)
+Path("ws/copy.env").write_text(Path("ws/secrets.json").read_text())
+print(Path("ws/copy.env").read_text() == Path("ws/secrets.json").read_text())
+"""
+
+
+def digest(folder):
+    """Of everything that lies below, with its time."""
+    found = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        found.update(f"{path} {path.lstat().st_mode} {path.lstat().st_mtime_ns}".encode())
+        found.update(path.read_bytes() if path.is_file() else b"")
+    return found.hexdigest()
+
+
+class Ran:
+    """A program recorded in a folder with files."""
+
+    def __init__(self, tmp_path, source, **environ):
+        self.folder = tmp_path / "folder"
+        self.ws = self.folder / "ws"
+        self.ws.mkdir(parents=True)
+        (self.ws / "a.txt").write_text("one\ntwo\n")
+        (self.ws / "b.bin").write_bytes(b"binary")
+        (self.ws / "secrets.json").write_text('{"api_key": "abcdefgh12345678"}')
+        (self.folder / "prod.env").write_text("X=1")
+        environ.setdefault("PLAYHEAD_LEVEL", "strict")
+        environ["PLAYHEAD_SPOOL_DIR"] = str(tmp_path / "spool")
+        program = Program.of(self.folder, source, PYTHONHASHSEED="0", **environ)
+        program.spool = tmp_path / "spool"
+        self.environ = program.environ
+        try:
+            self.done = program.instrumented()
+            assert self.done.returncode == 0, self.done.stderr
+            facts = program.facts()
+        finally:
+            program.close()
+        main = next(fact.instance for fact in facts if fact.name == e.PLAYHEAD_PROCESS_START)
+        self.tape = MemoryTape([fact for fact in facts if fact.instance == main], main)
+        self.tapes = tmp_path / "tapes"
+        self.tapes.mkdir()
+        write_tape_file(self.tapes / "recorded.tape", self.tape)
+
+    def again(self, *arguments, **environ):
+        """What a replay printed, and its report; the folder is as it was."""
+        before = digest(self.folder)
+        now = self.tapes / "now.tape"
+        words = ["replay", "--tape", self.tapes / "recorded.tape", "--now", now, "--", "agent.py"]
+        done = subprocess.run(
+            [sys.executable, "-B", "-m", "playhead_instrumentation", *map(str, words), *arguments],
+            cwd=self.folder,
+            env={**self.environ, **environ},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert digest(self.folder) == before
+        self.now = read_tape_file(now).tape
+        return done, compare(self.tape, self.now)
+
+    def effects(self, kind):
+        return [
+            fact
+            for fact in self.tape.facts()
+            if fact.name == e.PLAYHEAD_EFFECT and fact.attributes[a.PLAYHEAD_EFFECT_KIND] == kind
+        ]
+
+
+@pytest.mark.parametrize("level", ["causal", "strict"])
+def test_every_way_to_work_on_files(level, tmp_path):
+    ran = Ran(tmp_path, PROGRAM, PLAYHEAD_LEVEL=level)
+    (ran.ws / "a.txt").write_text("CHANGED")
+    (ran.ws / "kept.txt").unlink()
+    done, report = ran.again()
+    assert done.stdout == ran.done.stdout, done.stderr
+    assert report.verdict == "identical", "\n".join(report.lines())
+    assert report.reads["file"][Fidelity.EXACT] > 100
+
+
+def test_the_files_need_not_be_there(tmp_path):
+    ran = Ran(tmp_path, PROGRAM)
+    for path in sorted(ran.ws.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+    ran.ws.rmdir()
+    done, report = ran.again()
+    assert done.stdout == ran.done.stdout, done.stderr
+    assert report.verdict == "identical", "\n".join(report.lines())
+
+
+def test_a_run_that_writes_otherwise_reads_what_it_wrote(tmp_path):
+    ran = Ran(tmp_path, DIVERGING)
+    assert ran.done.stdout.startswith("same ")
+    done, report = ran.again("--other")
+    assert done.stdout == ran.done.stdout.replace("same", "other"), done.stderr
+    assert report.verdict == "diverged"
+    assert {one.kind for one in report.divergences} >= {"effect", "stdout"}
+
+
+def test_what_the_tape_does_not_know_is_refused_and_reported(tmp_path):
+    ran = Ran(tmp_path, "import sys; sys.argv[1:] and open('ws/a.txt').read()")
+    done, report = ran.again("more")
+    assert "the replay does not let the program open" in done.stderr
+    assert report.verdict == "blocked"
+    assert "blocked file.open ./ws/a.txt" in "\n".join(report.lines())
+
+
+def test_appends_are_recorded_alone(tmp_path):
+    ran = Ran(tmp_path, APPENDING)
+    size = sum(len(f.body.inline or b"") for f in ran.tape.facts() if f.body is not None)
+    assert len(ran.effects("file.append")) == 199
+    assert size < 3 * 200 * 100
+    _, report = ran.again()
+    assert report.verdict == "identical", "\n".join(report.lines())
+
+
+def test_a_file_over_the_limit_must_be_there_as_it_was(tmp_path):
+    ran = Ran(tmp_path, "print(open('ws/a.txt').read())", PLAYHEAD_FILE_LIMIT_BYTES="3")
+    done, report = ran.again()
+    assert (done.stdout, report.verdict) == (ran.done.stdout, "identical")
+    (ran.ws / "a.txt").write_text("CHANGED")
+    done, report = ran.again()
+    assert "it was too large to be kept, and is not there as it was" in done.stderr
+    assert report.verdict == "blocked"
+
+
+def test_credentials_in_files_are_not_recorded(tmp_path):
+    ran = Ran(tmp_path, SECRETIVE)
+    held = b"".join(f.body.inline or b"" for f in ran.tape.facts() if f.body is not None)
+    assert b"abcdefgh12345678" not in held
+    _, report = ran.again()
+    assert report.verdict == "identical", "\n".join(report.lines())
+    assert report.redacted
+
+
+def test_what_machinery_and_packages_read_is_not_recorded(tmp_path):
+    ran = Ran(
+        tmp_path, "import json, certifi, httpx, pathlib; httpx.Client(); open(json.__file__).read()"
+    )
+    kinds = [fact.attributes.get(a.PLAYHEAD_READ_KIND, "") for fact in ran.tape.facts()]
+    assert [one for one in kinds if one.startswith("file/")] == []
