@@ -24,6 +24,15 @@ MACHINE: Final = ("cpu_count", "process_cpu_count", "getlogin", "getloadavg")
 """Functions of `os` with a plain result."""
 
 
+SYSTEM: Final = ("system", "node", "release", "version", "machine")
+"""Parts of `platform.uname` that cost nothing; the last one, the processor, may start a process."""
+
+
+@functools.cache
+def _system(cls: Any, *parts: str) -> Any:
+    return cls(*parts)
+
+
 def watch(patches: Patches) -> None:
     """Patch what asks the machine."""
     patches.attempt("os inputs", _cover_os)
@@ -71,7 +80,8 @@ def _cover_os() -> None:
                 return original()
             found = original()
             # Its last part is looked up when it is asked for.
-            return type(found)(*reads.read("inputs/platform.uname", lambda: list(found)[:5]))
+            parts = reads.read("inputs/platform.uname", lambda: [getattr(found, one) for one in SYSTEM])
+            return _system(type(found), *parts)
 
         platform.uname = whole
 
