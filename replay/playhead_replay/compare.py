@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from playhead_replay.exchanges import RecordedExchange, exchanges_of
+from playhead_replay.exchanges import RecordedExchange, exchanges_of, lane_names
 from playhead_replay.matching import Match, Matching, match
 from playhead_replay.outputs import Effect, Outputs, Stream
 from playhead_replay.reads import counts_of_reads, live_reads
@@ -55,7 +55,7 @@ class _Comparison:
             *self._stream("stderr", self._outputs.stderr, self._outputs_now.stderr),
         ]
         exits = list(self._exit())
-        found = [*requests, *responses, *self._reads(), *effects, *streams, *exits]
+        found = [*requests, *responses, *self._reads(), *self._moved(), *effects, *streams, *exits]
         found.sort(key=lambda one: one.seq)
         return Report(
             run=self._run.name,
@@ -245,6 +245,22 @@ class _Comparison:
                 detail=f"the tape holds {found.recorded}, the program read {found.count} more",
                 seq=found.seq,
             )
+
+    def _moved(self) -> Iterator[Divergence]:
+        """What was let in out of order."""
+        names = lane_names(self._now)
+        for fact in self._now.facts():
+            if fact.name == e.PLAYHEAD_MOVED:
+                lane, id = names.get(fact.lane, f"{fact.lane:016x}"), fact.exchange
+                what = lane if id is None else f"{id.kind} {lane}#{id.ordinal}"
+                yield Divergence(
+                    "moved",
+                    f"moved {what}",
+                    self._step_before(fact.seq),
+                    after=True,
+                    detail="let in out of order: nobody else could go on",
+                    seq=fact.seq,
+                )
 
     def _effects(self) -> Iterator[Divergence]:
         tape = [effect for effect in self._outputs.effects]

@@ -17,6 +17,7 @@ from playhead_instrumentation.boundaries import (
     output,
     process,
     stdin,
+    timers,
 )
 from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session
@@ -25,6 +26,7 @@ from playhead_instrumentation.session import Session
 def watch(patches: Patches, session: Session) -> None:
     """Patch every boundary, each when its module is imported."""
     clock.watch(patches)
+    timers.watch(patches)
     entropy.watch(patches, session)
     files.watch(patches, session)
     http.watch(patches)

@@ -78,10 +78,11 @@ def _cover_os() -> None:
             reads = None if _at_import() else reads_of_agent(1)
             if reads is None:
                 return original()
-            found = original()
+            found: Any = original()
             # Its last part is looked up when it is asked for.
             parts = reads.read("inputs/platform.uname", lambda: [getattr(found, one) for one in SYSTEM])
-            return _system(type(found), *parts)
+            cls: Any = type(found)
+            return _system(cls, *parts)
 
         platform.uname = whole
 

@@ -22,6 +22,8 @@ from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.drivers.gate import Gate, Turn
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.drivers.verdict import Played, Refused, Source, Verdict
+from playhead_instrumentation.drivers.wakes import Wakes
+from playhead_instrumentation.drivers.wakes import keep as keep_wakes
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -115,13 +117,14 @@ class Call:
         """
         verdict = self.verdict
         if not isinstance(verdict, Played):
-            return self._driver.gate.arrive(None)
+            return self._driver.gate.arrive(None, self.id)
+        gate = self._driver.gate
         due = verdict.due(self._arrived if index is None else index)
-        return self._driver.gate.never() if due is None else self._driver.gate.arrive(due)
+        return gate.never(self.id) if due is None else gate.arrive(due, self.id)
 
     def never(self) -> Turn:
         """The turn of what the tape does not hold."""
-        return self._driver.gate.never()
+        return self._driver.gate.never(self.id)
 
     def skip(self, indices: Iterable[int]) -> None:
         """These, as `Played.due` counts, are not waited for any more."""
@@ -224,9 +227,13 @@ class Driver:
         gate: Gate,
         lane_ends: Mapping[int, Delivery] | None = None,
         tape: Tape | None = None,
+        wakes: Mapping[ExchangeId, Delivery] | None = None,
         allowed: Allowed = NOTHING,
     ) -> None:
-        """``lane_ends``: when the threads and jobs ended on the ``tape`` that is played."""
+        """``lane_ends``: when the threads and jobs ended on the ``tape`` that is played; ``wakes``:
+
+        when what ended by time did.
+        """
         self._lane_ends = lane_ends or {}
         self.sink = sink
         self.redactor = redactor
@@ -241,6 +248,7 @@ class Driver:
         self._bodies = Bodies(redactor.body)
         self._bodies_of = sink.instance
         self.reads = Reads(sink, self.declare, tape)
+        self.wakes = Wakes(sink, gate, self.reads, self.declare, wakes)
         self.files: Files
         """Who answers what the program asks of files; set by `open_driver`."""
 
@@ -365,14 +373,21 @@ class Driver:
         if lane.declared_on != self.sink.instance:
             return
         try:
-            at = self.gate.arrive(self._lane_ends.get(lane.hash)).wait()
+            who = ExchangeId(lane.hash, "end", 0)
+            at = self.gate.arrive(self._lane_ends.get(lane.hash), who).wait()
             lane.ended = at
             self._append_lane(lane, at)
         except Exception:
             log.debug("playhead could not record the end of a lane", exc_info=True)
 
+    def moved(self, who: ExchangeId | None) -> None:
+        """Something enters out of order, because nobody else could go on."""
+        lane = lanes.MAIN.hash if who is None else who.lane
+        self.sink.append(Fact(time.time_ns(), lane, e.PLAYHEAD_MOVED, exchange=who))
+
     def close(self) -> None:
         """Nobody waits for a turn any more."""
+        keep_wakes(None)
         self.gate.close()
 
     def _written(self, body: bytes, attributes: dict[str, Any]) -> tuple[bytes, Content]:

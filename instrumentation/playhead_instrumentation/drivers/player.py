@@ -51,6 +51,18 @@ class Player:
             if fact.name == e.PLAYHEAD_LANE and fact.delivery is not None
         }
         """When threads and jobs ended, by lane."""
+        self.wakes = {
+            fact.exchange: fact.delivery
+            for fact in facts
+            if fact.name == e.PLAYHEAD_WAKE and fact.exchange is not None and fact.delivery is not None
+        }
+        """When what ended by time ended."""
+        self.spun = {
+            int(fact.attributes[a.PLAYHEAD_SPIN_BATCH]): int(fact.attributes[a.PLAYHEAD_SPIN_TICKS])
+            for fact in facts
+            if fact.name == e.PLAYHEAD_SPIN
+        }
+        """For how many ticks a loop had spun when something was let in, by batch."""
         self.level = level_of(facts)
         self.cwd = next(
             (str(f.attributes[a.PLAYHEAD_RUN_CWD]) for f in facts if a.PLAYHEAD_RUN_CWD in f.attributes),
