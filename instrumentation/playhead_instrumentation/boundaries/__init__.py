@@ -12,9 +12,13 @@ from playhead_instrumentation.boundaries import (
     http_aiohttp,
     http_stdlib,
     http_urllib3,
+    inputs,
+    logs,
+    mcp,
     network,
     output,
     process,
+    stdin,
     timers,
     websocket_asyncio,
     websocket_sync,
@@ -37,6 +41,10 @@ def watch(patches: Patches, session: Session) -> None:
     grpc_aio.watch(patches)
     websocket_asyncio.watch(patches)
     websocket_sync.watch(patches)
+    stdin.watch(patches)
+    logs.watch(patches)
+    mcp.watch(patches)
     output.watch(patches, session)
     process.watch(patches, session)
+    inputs.watch(patches)
     network.watch(session)

@@ -16,6 +16,7 @@ import blake3
 from opentelemetry import trace
 
 from playhead_instrumentation import lanes
+from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.bodies import Bodies
 from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.drivers.gate import Gate, Turn
@@ -34,6 +35,7 @@ from playhead_semconv.facts import (
     End,
     EndedHow,
     ErrorRecord,
+    Exchange,
     ExchangeId,
     Fact,
     Fidelity,
@@ -266,6 +268,7 @@ class Driver:
         lane_ends: Mapping[int, Delivery] | None = None,
         tape: Tape | None = None,
         wakes: Mapping[ExchangeId, Delivery] | None = None,
+        allowed: Allowed = NOTHING,
     ) -> None:
         """``lane_ends``: when the threads and jobs ended on the ``tape`` that is played; ``wakes``:
 
@@ -279,6 +282,8 @@ class Driver:
         """Whether bodies are recorded, or only their sizes."""
         self.closed = source.closed
         """Whether a request body must be whole before it is asked for."""
+        self.allowed = allowed
+        """What a replay may do for real."""
         self._source = source
         self._bodies = Bodies(redactor.body)
         self._bodies_of = sink.instance
@@ -321,6 +326,9 @@ class Driver:
                 content = Content(content.digest, content.size)
         elif isinstance(verdict, Refused):
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.BLOCKED
+        elif self.closed:
+            attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
+            self._replace(verdict.instead_of, attributes)
         call = Call(self, id, verdict, kept, trace_id, span_id)
         call.time_ns = time.time_ns()
         call.last_seq = self.sink.append(
@@ -337,6 +345,12 @@ class Driver:
             )
         )
         return call
+
+    def _replace(self, recorded: Exchange | None, attributes: dict[str, Any]) -> None:
+        """Nobody will come for the deliveries of ``recorded``: it is done for real."""
+        if recorded is not None:
+            attributes[a.PLAYHEAD_ORIGIN_SEQ] = recorded.first_seq
+            self.gate.skip(Played(recorded, Fidelity.LIVE, b"", lambda _: b"").deliveries())
 
     def effect(
         self,

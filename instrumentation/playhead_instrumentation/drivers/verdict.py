@@ -15,6 +15,9 @@ from playhead_semconv.facts import Ask, Content, Delivery, Exchange, ExchangeId,
 class Live:
     """Do it for real."""
 
+    instead_of: Exchange | None = None
+    """At replay: the recording that would have answered."""
+
 
 @dataclass(frozen=True, slots=True)
 class Played:
