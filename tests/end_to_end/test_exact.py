@@ -80,7 +80,7 @@ def recorded(folder: Path, script: str, *words: str) -> Iterator[Home]:
         },
     )
     with burning():
-        done = home.playhead("record", *words, AGENTS / script, *words)
+        done = home.playhead("record", AGENTS / script, *words)
     server.close()
     assert done.returncode == 0, done.stderr
     yield home
