@@ -29,8 +29,8 @@ SYSTEM: Final = ("system", "node", "release", "version", "machine")
 
 
 @functools.cache
-def _system(cls: Any, *parts: str) -> Any:
-    return cls(*parts)
+def _system(like: Any, *parts: str) -> Any:
+    return type(like)(*parts)
 
 
 def watch(patches: Patches) -> None:
@@ -81,8 +81,7 @@ def _cover_os() -> None:
             found: Any = original()
             # Its last part is looked up when it is asked for.
             parts = reads.read("inputs/platform.uname", lambda: [getattr(found, one) for one in SYSTEM])
-            cls: Any = type(found)
-            return _system(cls, *parts)
+            return _system(found, *parts)
 
         platform.uname = whole
 
