@@ -247,10 +247,11 @@ class _Comparison:
             )
 
     def _moved(self) -> Iterator[Divergence]:
-        """What was let in out of order."""
+        """What was let in out of order, but for answers to what was asked out of order."""
         names = lane_names(self._now)
+        asked = {one.now.exchange.id for one in self._matching.matches if one.fidelity is Fidelity.MOVED}
         for fact in self._now.facts():
-            if fact.name == e.PLAYHEAD_MOVED:
+            if fact.name == e.PLAYHEAD_MOVED and (fact.exchange is None or fact.exchange not in asked):
                 lane, id = names.get(fact.lane, f"{fact.lane:016x}"), fact.exchange
                 what = lane if id is None else f"{id.kind} {lane}#{id.ordinal}"
                 yield Divergence(

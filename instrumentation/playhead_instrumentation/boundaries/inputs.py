@@ -16,7 +16,10 @@ from typing import Any, Final
 
 from playhead_instrumentation.boundaries.ambient import AmbientOf, getframe, reads_of_agent
 from playhead_instrumentation.boundaries.callers import installed
+from playhead_instrumentation.boundaries.process_blocked import Allowed
+from playhead_instrumentation.boundaries.readers import by_agent
 from playhead_instrumentation.drivers.reads import Reads
+from playhead_instrumentation.lanes import Shadow
 from playhead_instrumentation.patches import Patches, required
 from playhead_instrumentation.session import current
 
@@ -29,13 +32,14 @@ SYSTEM: Final = ("system", "node", "release", "version", "machine")
 
 
 @functools.cache
-def _system(like: Any, *parts: str) -> Any:
-    return type(like)(*parts)
+def _system(cls: Any, *parts: str) -> Any:
+    return cls(*parts)
 
 
 def watch(patches: Patches) -> None:
     """Patch what asks the machine."""
     patches.attempt("os inputs", _cover_os)
+    patches.attempt("processor", _cover_processor)
     patches.attempt("process id", _cover_pid)
     patches.attempt("hostname", _cover_hostname)
     patches.attempt("terminal", _cover_terminals)
@@ -81,9 +85,26 @@ def _cover_os() -> None:
             found: Any = original()
             # Its last part is looked up when it is asked for.
             parts = reads.read("inputs/platform.uname", lambda: [getattr(found, one) for one in SYSTEM])
-            return _system(found, *parts)
+            return _system(platform.uname_result, *parts)
 
         platform.uname = whole
+
+
+def _cover_processor() -> None:
+    """`platform` starts a process to learn it. For the headers of an SDK that is nothing of the run's."""
+    owner: Any = required(platform, "_Processor")
+    original = required(owner, "from_subprocess")
+    if hasattr(original, "__wrapped__"):
+        return
+
+    @functools.wraps(original)
+    def from_subprocess() -> Any:
+        if by_agent(getframe(1)):
+            return original()
+        with Shadow(), Allowed():
+            return original()
+
+    owner.from_subprocess = from_subprocess
 
 
 def _at_import() -> bool:
