@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import time
 from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
 import httpx2
+from clocks import now_ns, thread_ns
 
 LOOPS = 2000
 CHUNKS = 200
@@ -22,11 +22,6 @@ READS = {
     "os.urandom(16)": "import os\ndef read():\n    return os.urandom(16)",
     "uuid.uuid4()": "import uuid\ndef read():\n    return uuid.uuid4()",
 }
-
-
-def thread_ns() -> int:
-    """Processor time of this thread; read past everything that records clocks."""
-    return time.clock_gettime_ns(time.CLOCK_THREAD_CPUTIME_ID)
 
 
 def reader(source: str, module: str) -> Callable[[], object]:
@@ -52,8 +47,7 @@ async def of_deliveries(url: str) -> list[float]:
     taken: list[float] = []
     async with httpx2.AsyncClient() as client, client.stream("GET", url) as answer:
         async for chunk in answer.aiter_raw():
-            now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-            taken.append(now - int(chunk.split()[-1]))
+            taken.append(now_ns() - int(chunk.split()[-1]))
     return taken[1:]
 
 

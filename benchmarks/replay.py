@@ -43,6 +43,7 @@ from playhead_instrumentation.bootstrap.start import start_recording
 from playhead_instrumentation.tape_writer import TapeWriter
 start_recording(sink=TapeWriter(Path(sys.argv[1])))
 del sys.argv[:2]
+sys.path[0] = str(Path(PROGRAM).parent)
 runpy.run_path(PROGRAM, run_name="__main__")
 """
 LOAD = """

@@ -2,7 +2,7 @@
 
 Says what it took as JSON on the file descriptor that ``BENCH_SAYS`` names. ``BENCH_TOOL`` says which
 tool plays; ``none``: a transport that answers at once, that is the SDK's own cost; playhead starts the
-program itself. Times are of a clock that no tool records.
+program itself.
 """
 
 from __future__ import annotations
@@ -11,22 +11,11 @@ import json
 import os
 import posix
 import sys
-import time
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import openai
-
-
-def now_ns() -> int:
-    """Wall time since some zero."""
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-
-
-def used_ns() -> int:
-    """Processor time of the whole process."""
-    return time.clock_gettime_ns(time.CLOCK_PROCESS_CPUTIME_ID)
+from clocks import now_ns, used_ns
 
 
 def peak_kib() -> int:

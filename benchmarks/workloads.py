@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 import httpx2
 import openai
+from clocks import now_ns
 
 from playhead_receiver.demo.shapes import openai_chat, sse
 
@@ -71,11 +72,6 @@ def history(steps: int) -> list[Message]:
             {"role": "tool", "tool_call_id": f"call_{step}", "content": f"{step}: {_RESULT}"}
         )
     return messages
-
-
-def now_ns() -> int:
-    """Wall time, of a clock that no recorder watches: reading it is not part of the call."""
-    return time.clock_gettime_ns(time.CLOCK_MONOTONIC)
 
 
 def _call(gpt: openai.OpenAI, messages: list[Message], pause_s: float = PAUSE_S) -> int:

@@ -13,13 +13,17 @@ writes what happens to another. Exit status: the program's.
 from __future__ import annotations
 
 import argparse
+import mmap
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from playhead_instrumentation import process_facts, session
 from playhead_instrumentation.program import Program
+from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeError
-from playhead_semconv.seams import Tape
+from playhead_semconv.facts import Fact
+from playhead_semconv.tapes import IndexedTape
 
 
 def main(words: list[str]) -> None:
@@ -74,16 +78,28 @@ def _replay(words: list[str]) -> Program:
     return program
 
 
-def load(path: Path) -> Tape:
-    """The tape of a file, whole and with content. `TapeError` where it is not."""
-    from playhead_semconv.frames import read_whole
-    from playhead_semconv.tapes import MemoryTape
+def load(path: Path) -> IndexedTape:
+    """The tape of a file, whole and with content. `TapeError` where it is not.
 
-    tape = MemoryTape.of_records(read_whole(path.read_bytes(), path.name))
+    The file is mapped: of the tape, what is in use is in memory.
+    """
+    from playhead_semconv.frames import scan_whole
+    from playhead_semconv.tapes import MemoryTape, gather
+
+    with open(path, "rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else None
+    data = memoryview(mapped or b"")
+    tape, *_ = gather(data, scan_whole(data, path.name)).tapes or [MemoryTape(())]
     tape.require_whole()
-    if any(one.ask.body.size and not one.ask.body.digest for one in tape.exchanges().values()):
+    if any(one.body is not None and one.body.size and not one.body.digest for one in _requests(tape)):
         raise TapeError("the tape holds no content: it was recorded with content=metadata")
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)  # what was read to find what lies where
     return tape
+
+
+def _requests(tape: IndexedTape) -> Iterator[Fact]:
+    return tape.named(e.PLAYHEAD_EXCHANGE_REQUEST)
 
 
 if __name__ == "__main__":

@@ -32,8 +32,9 @@ from playhead_instrumentation.surroundings import folders
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord
 from playhead_semconv.places import Places, between, folders_of
-from playhead_semconv.seams import Outlet, Sink, Tape
+from playhead_semconv.seams import Outlet, Sink
 from playhead_semconv.settings import Settings
+from playhead_semconv.tapes import IndexedTape
 
 
 class Job(Protocol):
@@ -127,7 +128,7 @@ def start(
     *,
     outlet: Outlet | None = None,
     sink: Sink | None = None,
-    tape: Tape | None = None,
+    tape: IndexedTape | None = None,
     run: RunIds | None = None,
     attributes: dict[str, Any] | None = None,
     allowed: Allowed = NOTHING,
@@ -183,7 +184,7 @@ def start(
     return _current
 
 
-def _places(tape: Tape) -> Places:
+def _places(tape: IndexedTape) -> Places:
     """From the folders of this process to those of the process on ``tape``."""
     start = next(tape.facts(), None)
     recorded: list[str] = [] if start is None else start.attributes.get(a.PLAYHEAD_RUN_FOLDERS) or []

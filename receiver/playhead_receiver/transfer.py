@@ -78,7 +78,7 @@ class Material:
     """All of a run that goes into a file."""
 
     run: Run
-    spans: list[bytes]
+    spans: Sequence[bytes]
     """As they came in, OTLP `ResourceSpans` of one span each."""
     resources: dict[bytes, dict[str, Any]]
     """Attributes of the OTel resource, by process instance."""
@@ -173,7 +173,7 @@ def _of_lines(path: Path) -> Incoming:
     data, cut = bytes_of(path)
     found = Incoming()
     at = 0
-    for line in data.splitlines(keepends=True):
+    for line in bytes(data).splitlines(keepends=True):
         problem = _read_line(line, found) if line.strip() else ""
         if problem:
             found.damage = f"{path.name} is damaged at byte {at}: {problem}"

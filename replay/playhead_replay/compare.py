@@ -21,14 +21,14 @@ from playhead_semconv.difference import (
     text_difference,
 )
 from playhead_semconv.facts import Fidelity, digest_of
-from playhead_semconv.seams import Tape
-from playhead_semconv.tapes import level_of
+from playhead_semconv.folds import level_of
+from playhead_semconv.tapes import IndexedTape
 
 AT_THE_END = 1 << 62
 """Place of a divergence that stands behind everything on the *now* tape."""
 
 
-def compare(tape: Tape, now: Tape, run: Run | None = None) -> Report:
+def compare(tape: IndexedTape, now: IndexedTape, run: Run | None = None) -> Report:
     """How true ``now`` is to ``tape``.
 
     ``run`` is the recorded run, for its name and its numbers of steps; by default the run on ``tape``.
@@ -39,12 +39,12 @@ def compare(tape: Tape, now: Tape, run: Run | None = None) -> Report:
 class _Comparison:
     """The state of one comparison."""
 
-    def __init__(self, tape: Tape, now: Tape, run: Run) -> None:
+    def __init__(self, tape: IndexedTape, now: IndexedTape, run: Run) -> None:
         self._tape, self._now, self._run = tape, now, run
         self._matching: Matching = match(exchanges_of(tape), exchanges_of(now))
         self._outputs, self._outputs_now = Outputs.of_tape(tape), Outputs.of_tape(now)
         self._steps = run.step_numbers()
-        self._asked = [found.now.exchange.first_seq for found in self._matching.matches]
+        self._asked = [found.now.first_seq for found in self._matching.matches]
 
     def report(self) -> Report:
         requests = list(self._requests())
@@ -59,7 +59,7 @@ class _Comparison:
         found.sort(key=lambda one: one.seq)
         return Report(
             run=self._run.name,
-            level=level_of(self._tape.facts()),
+            level=level_of(self._tape.named(e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT)),
             boundaries=self._counts(),
             outputs=[
                 self._stream_check("stdout", self._outputs.stdout, self._outputs_now.stdout),
@@ -97,9 +97,9 @@ class _Comparison:
             of_kind[fidelity] = of_kind.get(fidelity, 0) + 1
 
         for found in self._matching.matches:
-            add(found.now.exchange.id.kind, found.fidelity)
+            add(found.now.id.kind, found.fidelity)
         for recorded in self._matching.unused:
-            add(recorded.exchange.id.kind, Fidelity.UNUSED)
+            add(recorded.id.kind, Fidelity.UNUSED)
         for kind, *_ in self._refused():
             add(kind, Fidelity.BLOCKED)
         return counts
@@ -110,7 +110,7 @@ class _Comparison:
     def _step_of(self, recorded: RecordedExchange | None) -> int | None:
         if recorded is None:
             return None
-        return self._steps.get((recorded.instance, str(recorded.exchange.id)))
+        return self._steps.get((recorded.instance, str(recorded.id)))
 
     def _step_before(self, seq: int) -> int | None:
         """The last step that had been asked for when the fact ``seq`` of *now* was written."""
@@ -125,9 +125,9 @@ class _Comparison:
 
     def _refused(self) -> Iterator[tuple[str, str, str, int]]:
         """What was blocked and is no exchange: boundary, what, whose doing, number on *now*."""
-        for fact in self._now.facts():
+        for fact in self._now.named(e.PLAYHEAD_EFFECT):
             at = fact.attributes
-            if fact.name == e.PLAYHEAD_EFFECT and at.get(a.PLAYHEAD_FIDELITY) == Fidelity.BLOCKED:
+            if at.get(a.PLAYHEAD_FIDELITY) == Fidelity.BLOCKED:
                 yield (
                     str(at.get(a.PLAYHEAD_EFFECT_KIND, "effect")),
                     str(at.get(a.PLAYHEAD_EFFECT_TARGET, "")),
@@ -169,9 +169,9 @@ class _Comparison:
             detail = "" if found.nearest is not None else now.end.error.message.splitlines()[0]
         nearest = found.nearest.name if found.nearest is not None and found.difference else ""
         step = self._step_of(near)
-        same_place = near is not None and near.exchange.id == now.exchange.id
+        same_place = near is not None and near.id == now.id
         if found.fidelity is Fidelity.BLOCKED and not same_place:
-            step = self._step_before(now.exchange.first_seq - 1)
+            step = self._step_before(now.first_seq - 1)
         return Divergence(
             kind,
             f"{found.fidelity} {self._named(now)}",
@@ -180,7 +180,7 @@ class _Comparison:
             difference=found.difference,
             nearest=nearest,
             detail=detail,
-            seq=now.exchange.first_seq,
+            seq=now.first_seq,
         )
 
     def _responses(self) -> Iterator[Divergence]:
@@ -196,7 +196,7 @@ class _Comparison:
                     f"response of {self._named(found.now)}",
                     self._step_of(recorded),
                     difference=difference,
-                    seq=found.now.exchange.first_seq,
+                    seq=found.now.first_seq,
                 )
 
     def _response_bytes(self) -> tuple[str, str]:
@@ -249,9 +249,9 @@ class _Comparison:
     def _moved(self) -> Iterator[Divergence]:
         """What was let in out of order, but for answers to what was asked out of order."""
         names = lane_names(self._now)
-        asked = {one.now.exchange.id for one in self._matching.matches if one.fidelity is Fidelity.MOVED}
-        for fact in self._now.facts():
-            if fact.name == e.PLAYHEAD_MOVED and (fact.exchange is None or fact.exchange not in asked):
+        asked = {one.now.id for one in self._matching.matches if one.fidelity is Fidelity.MOVED}
+        for fact in self._now.named(e.PLAYHEAD_MOVED):
+            if fact.exchange is None or fact.exchange not in asked:
                 lane, id = names.get(fact.lane, f"{fact.lane:016x}"), fact.exchange
                 what = lane if id is None else f"{id.kind} {lane}#{id.ordinal}"
                 yield Divergence(
@@ -307,7 +307,7 @@ def _answer_difference(tape: RecordedExchange, now: RecordedExchange) -> Differe
 
 def _let_go(now: RecordedExchange) -> bool:
     """Whether the program did not wait for the end of an exchange of messages."""
-    messages = now.exchange.id.kind in MESSAGES
+    messages = now.id.kind in MESSAGES
     return messages and now.end is not None and now.end.how == "abandoned"
 
 
@@ -334,6 +334,8 @@ def _effect_difference(tape: Effect | None, now: Effect | None) -> Difference | 
         return Difference("effect", str(tape or "(absent)"), str(now or "(absent)"))
     if (tape.kind, tape.target) != (now.kind, now.target):
         return Difference("effect", str(tape), str(now))
+    if tape.content == now.content:
+        return None
     return body_difference(tape.body, now.body)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import cast
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeError
-from playhead_semconv.facts import Content, End, Exchange, Part
-from playhead_semconv.seams import Tape
-from playhead_semconv.tapes import fold_exchanges
+from playhead_semconv.facts import Content, End, Exchange, ExchangeId, Part
+from playhead_semconv.tapes import IndexedTape
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,29 +26,34 @@ class Chunk:
 
 @dataclass(slots=True, eq=False)
 class RecordedExchange:
-    """One attempt at a boundary: verbatim request and response."""
+    """One attempt at a boundary: verbatim request and response, read from the tape when asked for."""
 
-    exchange: Exchange
-    tape: Tape
+    id: ExchangeId
+    tape: IndexedTape
     lane_name: str
+    key: str
+    """What was asked: method and URL for HTTP."""
+    digest: bytes
+    """Of the request body; empty where its bytes were not recorded."""
+    first_seq: int
+    """Number of the request fact."""
+    span_id: str
+    """The span of this attempt, 16 hex digits; empty where none was recorded."""
     origin: RecordedExchange | None = None
     """At replay: the recording that answered it, which holds the bytes that this one refers to."""
 
     @property
+    def exchange(self) -> Exchange:
+        """All that the tape says of it."""
+        found = self.tape.exchange(self.id)
+        assert found is not None
+        return found
+
+    @property
     def name(self) -> str:
         """Lane and ordinal, e.g. ``main#4``; boundaries other than HTTP say their kind."""
-        kind = "" if self.exchange.id.kind == "http" else f"{self.exchange.id.kind}:"
-        return f"{self.lane_name}#{kind}{self.exchange.id.ordinal}"
-
-    @property
-    def key(self) -> str:
-        """What was asked: method and URL for HTTP."""
-        return self.exchange.ask.key
-
-    @property
-    def span_id(self) -> str:
-        """The span of this attempt, 16 hex digits; empty where none was recorded."""
-        return self.exchange.span_id.hex()
+        kind = "" if self.id.kind == "http" else f"{self.id.kind}:"
+        return f"{self.lane_name}#{kind}{self.id.ordinal}"
 
     @property
     def instance(self) -> str:
@@ -128,22 +133,39 @@ class RecordedExchange:
         return self.origin.tape.read(answered.data)
 
 
-def lane_names(tape: Tape) -> dict[int, str]:
+def lane_names(tape: IndexedTape) -> dict[int, str]:
     """Names of the lanes that a tape declares."""
     return {
         fact.lane: str(fact.attributes[a.PLAYHEAD_LANE_NAME])
-        for fact in tape.facts()
-        if fact.name == e.PLAYHEAD_LANE and a.PLAYHEAD_LANE_NAME in fact.attributes
+        for fact in tape.named(e.PLAYHEAD_LANE)
+        if a.PLAYHEAD_LANE_NAME in fact.attributes
     }
 
 
-def exchanges_of(tape: Tape) -> list[RecordedExchange]:
-    """The exchanges of a tape, in order of their requests."""
+def exchanges_of(tape: IndexedTape, trace_id: str = "") -> list[RecordedExchange]:
+    """The exchanges of a tape, in order of their requests. ``trace_id``: of this trace, and of none."""
     names = lane_names(tape)
-    return [
-        RecordedExchange(exchange, tape, names.get(exchange.id.lane, f"{exchange.id.lane:016x}"))
-        for exchange in fold_exchanges(tape.facts()).values()
-    ]
+    found: list[RecordedExchange] = []
+    for request in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST):
+        id = request.exchange
+        if id is None or (trace_id and any(request.trace_id) and request.trace_id.hex() != trace_id):
+            continue
+        body = request.body
+        if body is None:  # made while it was sent
+            exchange = tape.exchange(id)
+            body = exchange.ask.body if exchange is not None else Content.chunk(b"")
+        found.append(
+            RecordedExchange(
+                id,
+                tape,
+                names.get(id.lane, f"{id.lane:016x}"),
+                sys.intern(str(request.attributes[a.PLAYHEAD_ASK_KEY])),
+                body.digest,
+                request.seq,
+                request.span_id.hex(),
+            )
+        )
+    return found
 
 
 def _pairs(flat: object) -> list[tuple[str, str]]:

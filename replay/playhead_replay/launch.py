@@ -20,8 +20,7 @@ from playhead_replay.surroundings import differences, moved
 from playhead_replay.tapefile import read_tape_file, read_unfinished, write_tape_file
 from playhead_semconv.environment import is_kept
 from playhead_semconv.errors import ReplayFailed, TapeGap, TapeMissing, UsageError
-from playhead_semconv.seams import Tape
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tapes import IndexedTape
 
 STAND_IN = "playhead-replay"
 """Value of a credential that the program needs to start and the tape does not hold."""
@@ -47,7 +46,7 @@ class Replay:
     """A replay that has ended."""
 
     report: Report
-    now: MemoryTape
+    now: IndexedTape
     """The tape of the replay."""
     returncode: int
     """Exit status of the child, negative for a signal."""
@@ -216,7 +215,7 @@ def _execute(words: list[str], cwd: Path, environ: dict[str, str], scratch: Path
         return _Done(returncode, stdout.read(), stderr.read())
 
 
-def _result(run: Run, tape: Tape, now: Path, done: _Done) -> Replay:
+def _result(run: Run, tape: IndexedTape, now: Path, done: _Done) -> Replay:
     said = done.stderr[-SAID_BYTES:].decode(errors="replace").strip()
     if not now.exists():
         raise ReplayFailed(

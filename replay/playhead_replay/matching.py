@@ -65,16 +65,14 @@ def request_difference(tape: RecordedExchange, now: RecordedExchange) -> Differe
     """How two requests differ in what counts for matching: key, then body."""
     if tape.key != now.key:
         return Difference("request line", tape.key, now.key)
-    same = (
-        tape.exchange.ask.body.digest and tape.exchange.ask.body.digest == now.exchange.ask.body.digest
-    )
+    same = tape.digest and tape.digest == now.digest
     found = None if same else body_difference(tape.request, now.request)
     return found or sent_difference(tape, now)
 
 
 def sent_difference(tape: RecordedExchange, now: RecordedExchange) -> Difference | None:
     """How the messages differ that the program sent while the exchange went on."""
-    if now.exchange.id.kind not in MESSAGES:
+    if now.id.kind not in MESSAGES:
         return None
     left, right = tape.exchange.sent, now.exchange.sent
     for number in range(max(len(left), len(right))):
@@ -97,8 +95,8 @@ class _Shelf:
 
     def __init__(self, recordings: list[RecordedExchange]) -> None:
         self._recordings = recordings
-        self._by_seq = {(one.instance, one.exchange.first_seq): one for one in recordings}
-        self._by_id = {one.exchange.id: one for one in recordings}
+        self._by_seq = {(one.instance, one.first_seq): one for one in recordings}
+        self._by_id = {one.id: one for one in recordings}
         self._by_key: dict[str, list[RecordedExchange]] = {}
         for one in recordings:
             self._by_key.setdefault(one.key, []).append(one)
@@ -120,12 +118,12 @@ class _Shelf:
         difference = request_difference(recorded, now)
         if difference is not None:
             return Match(now, Fidelity.CHANGED, recorded, difference=difference)
-        if stated is Fidelity.MOVED or recorded.exchange.id != now.exchange.id:
+        if stated is Fidelity.MOVED or recorded.id != now.id:
             return Match(now, Fidelity.MOVED, recorded)
         return Match(now, Fidelity.EXACT, recorded)
 
     def _unstated(self, now: RecordedExchange) -> RecordedExchange | None:
-        same_id = self._by_id.get(now.exchange.id)
+        same_id = self._by_id.get(now.id)
         free = [one for one in self._by_key.get(now.key, []) if id(one) not in self.used]
         if same_id is not None and same_id in free:
             free.insert(0, same_id)
@@ -136,16 +134,16 @@ class _Shelf:
 
     def nearest(self, now: RecordedExchange) -> RecordedExchange | None:
         """Most like ``now``: the same key counts most, the same body, the place, being unused."""
-        digest = now.exchange.ask.body.digest
+        digest = now.digest
         return max(
-            (one for one in self._recordings if one.exchange.id.kind == now.exchange.id.kind),
+            (one for one in self._recordings if one.id.kind == now.id.kind),
             key=lambda one: (
                 one.key == now.key,
-                bool(digest) and one.exchange.ask.body.digest == digest,
-                one.exchange.id == now.exchange.id,
-                one.exchange.id.lane == now.exchange.id.lane,
+                bool(digest) and one.digest == digest,
+                one.id == now.id,
+                one.id.lane == now.id.lane,
                 id(one) not in self.used,
-                -abs(one.exchange.id.ordinal - now.exchange.id.ordinal),
+                -abs(one.id.ordinal - now.id.ordinal),
             ),
             default=None,
         )

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import ErrorRecord, Fact
-from playhead_semconv.seams import Tape
-from playhead_semconv.tapes import end_of
+from playhead_semconv.facts import Content, ErrorRecord, Fact
+from playhead_semconv.folds import end_of
+from playhead_semconv.tapes import IndexedTape
 
 STREAMS = ("stdout", "stderr")
 
@@ -34,8 +34,14 @@ class Effect:
 
     kind: str
     target: str
-    body: bytes
     seq: int
+    content: Content | None
+    tape: IndexedTape = field(compare=False, repr=False)
+
+    @property
+    def body(self) -> bytes:
+        """What was written, sent, …; empty where the tape does not hold it."""
+        return b"" if self.content is None else self.tape.read(self.content)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.target}"
@@ -73,31 +79,34 @@ class Outputs:
     """None: the process did not end in order."""
 
     @classmethod
-    def of_tape(cls, tape: Tape) -> Outputs:
+    def of_tape(cls, tape: IndexedTape) -> Outputs:
         """The fold of the effect and exit facts of a tape."""
         found = cls()
-        for fact in tape.facts():
+        for fact in tape.named(e.PLAYHEAD_EFFECT, e.PLAYHEAD_PROCESS_EXIT):
             if fact.name == e.PLAYHEAD_EFFECT:
-                found._take(fact, tape.read(fact.body) if fact.body is not None else b"")
-            elif fact.name == e.PLAYHEAD_PROCESS_EXIT:
+                found._take(fact, tape)
+            else:
                 found.exit = _exit_of(fact)
         return found
 
     @staticmethod
-    def exit_of(tape: Tape) -> Exit | None:
+    def exit_of(tape: IndexedTape) -> Exit | None:
         """How the process of a tape ended; reads no content."""
-        ends = [fact for fact in tape.facts() if fact.name == e.PLAYHEAD_PROCESS_EXIT]
+        ends = list(tape.named(e.PLAYHEAD_PROCESS_EXIT))
         return _exit_of(ends[-1]) if ends else None
 
-    def _take(self, fact: Fact, body: bytes) -> None:
+    def _take(self, fact: Fact, tape: IndexedTape) -> None:
         kind = str(fact.attributes.get(a.PLAYHEAD_EFFECT_KIND, ""))
-        if kind == "stdout":
-            self.stdout.pieces.append((fact.seq, body))
-        elif kind == "stderr":
-            self.stderr.pieces.append((fact.seq, body))
+        target = str(fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET, ""))
+        content = fact.body
+        if content is not None and content.digest and content.base is None:
+            content = Content(content.digest, content.size)
+        effect = Effect(kind, target, fact.seq, content, tape)
+        if kind in STREAMS:
+            stream = self.stdout if kind == "stdout" else self.stderr
+            stream.pieces.append((fact.seq, effect.body))
         else:
-            target = str(fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET, ""))
-            self.effects.append(Effect(kind, target, body, fact.seq))
+            self.effects.append(effect)
 
 
 def _exit_of(fact: Fact) -> Exit:

@@ -10,7 +10,7 @@ from playhead_replay.exchanges import lane_names
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact, Fidelity
-from playhead_semconv.seams import Tape
+from playhead_semconv.tapes import IndexedTape
 
 STATE = "entropy/random.state"
 """Taken over at the start of every process; no read of the program's."""
@@ -29,7 +29,7 @@ class LiveReads:
     """The first of them on the *now* tape."""
 
 
-def counts_of_reads(tape: Tape, now: Tape) -> dict[str, dict[Fidelity, int]]:
+def counts_of_reads(tape: IndexedTape, now: IndexedTape) -> dict[str, dict[Fidelity, int]]:
     """Counts by boundary. ``unused`` counts recordings, the others reads of *now*."""
     asked = Counter(_key(fact) for fact in _reads(now))
     held = Counter(_key(fact) for fact in _reads(tape))
@@ -48,7 +48,7 @@ def counts_of_reads(tape: Tape, now: Tape) -> dict[str, dict[Fidelity, int]]:
     return counts
 
 
-def live_reads(tape: Tape, now: Tape) -> Iterator[LiveReads]:
+def live_reads(tape: IndexedTape, now: IndexedTape) -> Iterator[LiveReads]:
     """What was answered by the world, in the order in which it first was."""
     held = Counter(_key(fact) for fact in _reads(tape))
     names = lane_names(now)
@@ -65,9 +65,9 @@ def live_reads(tape: Tape, now: Tape) -> Iterator[LiveReads]:
         yield LiveReads(name, kind.partition("/")[2], asked[key] - held[key], held[key], seq)
 
 
-def _reads(tape: Tape) -> Iterator[Fact]:
-    for fact in tape.facts():
-        if fact.name == e.PLAYHEAD_READ and fact.attributes.get(a.PLAYHEAD_READ_KIND, STATE) != STATE:
+def _reads(tape: IndexedTape) -> Iterator[Fact]:
+    for fact in tape.named(e.PLAYHEAD_READ):
+        if fact.attributes.get(a.PLAYHEAD_READ_KIND, STATE) != STATE:
             yield fact
 
 

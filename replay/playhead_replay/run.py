@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -24,11 +25,13 @@ from playhead_replay.messages import Messages, messages_of
 from playhead_replay.outputs import Outputs
 from playhead_replay.spans import Span, grow, spans_of
 from playhead_replay.steps import Step, number_steps
+from playhead_replay.tapefile import laid_out
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeMissing
-from playhead_semconv.facts import Content, Fact
+from playhead_semconv.facts import Content
 from playhead_semconv.seams import Tape
+from playhead_semconv.tapes import IndexedTape
 
 
 class SummaryLike(Protocol):
@@ -79,25 +82,21 @@ class StoreLike(Protocol):
         ...
 
 
-class HeldTape:
-    """A tape whose facts are read from their store once; its content is read there when asked for."""
+class HeldTape(IndexedTape):
+    """A tape whose facts are copied from their store once; its content is read there when asked for."""
 
     def __init__(self, tape: Tape) -> None:
         self._tape = tape
-        self._facts = list(tape.facts())
-
-    @property
-    def instance(self) -> bytes:
-        """Whose facts these are."""
-        return self._tape.instance
-
-    def facts(self, after: int = -1) -> Iterator[Fact]:
-        """Facts with ``seq > after``, ascending."""
-        return (fact for fact in self._facts if fact.seq > after)
+        super().__init__(laid_out(tape.facts()), tape.instance)
 
     def read(self, content: Content) -> bytes:
         """The bytes of a content of this tape."""
         return self._tape.read(content)
+
+
+def held(tape: Tape) -> IndexedTape:
+    """``tape`` with its facts at hand."""
+    return tape if isinstance(tape, IndexedTape) else HeldTape(tape)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +145,7 @@ class Run:
     steps: list[Step]
     exchanges: list[RecordedExchange]
     """In order of their requests, process by process."""
-    tapes: list[Tape]
+    tapes: list[IndexedTape]
     """One per process instance, in order of their start."""
     gaps: list[Gap] = field(default_factory=list[Gap])
 
@@ -154,9 +153,7 @@ class Run:
     def load(cls, store: StoreLike, trace_id: str) -> Run:
         """The run of a trace id (or of any name that ``store`` resolves). `RunUnknown`."""
         summary = store.resolve(trace_id)
-        tapes: list[Tape] = [
-            HeldTape(store.tape(bytes.fromhex(instance))) for instance in summary.instances
-        ]
+        tapes = [held(store.tape(bytes.fromhex(instance))) for instance in summary.instances]
         finished = [
             span
             for stored in store.spans(bytes.fromhex(summary.trace_id))
@@ -176,34 +173,35 @@ class Run:
     @classmethod
     def of_tapes(cls, tapes: Sequence[Tape], spans: Iterable[bytes] = (), name: str = "") -> Run:
         """The run that began on the first of ``tapes``, with its finished spans where they are known."""
+        at_hand = [held(tape) for tape in tapes]
         finished = [span for otlp in spans for span in spans_of(otlp)]
-        traces = (fact.trace_id for tape in tapes for fact in tape.facts() if any(fact.trace_id))
+        traces = (fact.trace_id for tape in at_hand for fact in tape.facts() if any(fact.trace_id))
         first = next(traces, b"").hex()
         trace_id = first or (finished[0].trace_id if finished else "")
-        run = cls._of(list(tapes), finished, trace_id)
-        run.name = name or trace_id or (tapes[0].instance.hex() if tapes else "")
+        run = cls._of(at_hand, finished, trace_id)
+        run.name = name or trace_id or (at_hand[0].instance.hex() if at_hand else "")
         return run
 
     @classmethod
-    def _of(cls, tapes: list[Tape], finished: list[Span], trace_id: str) -> Run:
+    def _of(cls, tapes: list[IndexedTape], finished: list[Span], trace_id: str) -> Run:
         roots = grow(
             (span for span in finished if span.trace_id == trace_id),
-            (fact for tape in tapes for fact in tape.facts() if fact.trace_id.hex() == trace_id),
+            (
+                fact
+                for tape in tapes
+                for fact in tape.named(e.PLAYHEAD_SPAN_START)
+                if fact.trace_id.hex() == trace_id
+            ),
         )
-        exchanges = [
-            recorded
-            for tape in tapes
-            for recorded in exchanges_of(tape)
-            if recorded.exchange.trace_id.hex() in (trace_id, "", "0" * 32)
-        ]
+        exchanges = [recorded for tape in tapes for recorded in exchanges_of(tape, trace_id)]
         status, mode, origin, agent = "success", "record", "", ""
         started_ns, ended_ns = 0, None
-        times = [fact.time_ns for tape in tapes for fact in tape.facts()]
-        times += [time for span in finished for time in (span.started_ns, span.ended_ns or 0)]
+        times = array("q", (fact.time_ns for tape in tapes for fact in tape.facts()))
+        times.extend(time for span in finished for time in (span.started_ns, span.ended_ns or 0))
         if times:
             started_ns, ended_ns = min(times), max(times)
         if tapes:
-            at = _start_of(tapes[0]).attributes if any(True for _ in tapes[0].facts()) else {}
+            at = next(tapes[0].facts()).attributes if len(tapes[0]) else {}
             mode = str(at.get(a.PLAYHEAD_RUN_MODE, "record"))
             origin = str(at.get(a.PLAYHEAD_RUN_ORIGIN, ""))
             agent = str(at.get(a.PLAYHEAD_RUN_AGENT, ""))
@@ -227,10 +225,10 @@ class Run:
         )
 
     @property
-    def tape(self) -> Tape:
+    def tape(self) -> IndexedTape:
         """The tape of the process that the run began in. `TapeMissing` where none was recorded."""
         for tape in self.tapes:
-            if any(True for _ in tape.facts()):
+            if len(tape):
                 return tape
         raise TapeMissing(
             f"{self.name} has no tape: only its spans were recorded",
@@ -291,7 +289,7 @@ class Run:
             exchange
             for exchange in self.exchanges
             # A process that an SDK starts while it asks is no attempt.
-            if exchange.span_id in own and exchange.exchange.id.kind != "process"
+            if exchange.span_id in own and exchange.id.kind != "process"
         ]
 
     def messages(self, step: Step) -> Messages:
@@ -302,7 +300,7 @@ class Run:
         """Step numbers by process instance and exchange id."""
         owners = {span_id: step.number for step in self.steps for span_id in self._own_spans(step)}
         return {
-            (exchange.instance, str(exchange.exchange.id)): owners[exchange.span_id]
+            (exchange.instance, str(exchange.id)): owners[exchange.span_id]
             for exchange in self.exchanges
             if exchange.span_id in owners
         }
@@ -312,24 +310,16 @@ class Run:
         return {step.span.span_id, *(attempt.span_id for attempt in step.attempts)}
 
 
-def _start_of(tape: Tape) -> Fact:
-    return next(tape.facts())
-
-
-def gaps_of(tape: Tape) -> list[Gap]:
+def gaps_of(tape: IndexedTape) -> list[Gap]:
     """What is missing from a tape: holes in the numbers, and a tail that was announced and is absent."""
-    instance = tape.instance.hex()
-    gaps: list[Gap] = []
-    expected, announced = 0, -1
+    missing = tape.gaps()
+    announced = -1
     reasons: dict[int, str] = {}
-    for fact in tape.facts():
-        if fact.seq > expected:
-            gaps.append(Gap(instance, expected, fact.seq - 1))
-        expected = fact.seq + 1
+    for fact in tape.named(e.PLAYHEAD_PROCESS_HEARTBEAT, e.PLAYHEAD_PROCESS_EXIT, e.PLAYHEAD_GAP):
         announced = max(announced, int(fact.attributes.get(a.PLAYHEAD_PROCESS_LAST_SEQ, -1)))
         if fact.name == e.PLAYHEAD_GAP:
             first = int(fact.attributes[a.PLAYHEAD_GAP_FIRST])
             reasons[first] = str(fact.attributes.get(a.PLAYHEAD_GAP_REASON, ""))
-    if announced >= expected:
-        gaps.append(Gap(instance, expected, announced))
-    return [Gap(gap.instance, gap.first, gap.last, reasons.get(gap.first, "")) for gap in gaps]
+    if announced > tape.last_seq:
+        missing.append((tape.last_seq + 1, announced))
+    return [Gap(tape.instance.hex(), first, last, reasons.get(first, "")) for first, last in missing]

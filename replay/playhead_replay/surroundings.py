@@ -13,9 +13,10 @@ from typing import Any
 from playhead_replay.command import Command
 from playhead_replay.run import Run
 from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 from playhead_semconv.facts import digest_of
 from playhead_semconv.places import Places
-from playhead_semconv.seams import Tape
+from playhead_semconv.tapes import IndexedTape
 
 PROBE_TIMEOUT_S = 20.0
 
@@ -95,7 +96,7 @@ def differences(run: Run, command: Command, folder: Path, interpreter: str) -> I
     yield from _packages(at, packages, imported)
 
 
-def _modules(tape: Tape, places: Places) -> Iterator[str]:
+def _modules(tape: IndexedTape, places: Places) -> Iterator[str]:
     for word in _told(tape, a.PLAYHEAD_RUN_MODULES):
         path, _, digest = word.rpartition("=")
         here = places.text(path)
@@ -145,12 +146,13 @@ def _probe(interpreter: str, modules: list[str]) -> tuple[str, str, dict[str, st
     return version, platform, found
 
 
-def _told(tape: Tape, name: str) -> Iterator[str]:
-    for fact in tape.facts():
+def _told(tape: IndexedTape, name: str) -> Iterator[str]:
+    of_process = (e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_HEARTBEAT, e.PLAYHEAD_PROCESS_EXIT)
+    for fact in tape.named(*of_process):
         yield from (str(one) for one in fact.attributes.get(name, ()))
 
 
-def _start_of(tape: Tape) -> Mapping[str, Any]:
+def _start_of(tape: IndexedTape) -> Mapping[str, Any]:
     first = next(tape.facts(), None)
     return {} if first is None else first.attributes
 

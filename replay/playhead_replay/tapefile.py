@@ -6,10 +6,12 @@ docs/tape-format.md describes the bytes. A name that ends in ``.gz`` is compress
 from __future__ import annotations
 
 import gzip
+import mmap
 import os
 import tempfile
 import time
 import zlib
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,30 +27,30 @@ from playhead_semconv.frames import (
     WHOLE,
     Footer,
     Header,
-    Record,
     Scan,
     SpanRecord,
     encode,
-    read_whole,
+    scan_whole,
     too_new,
 )
 from playhead_semconv.frames_text import from_text, is_text, require_text
 from playhead_semconv.seams import Tape
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tapes import Gathered, IndexedTape, MemoryTape, facts_at, frames_of, gather
 
 SUFFIX = ".tape"
 COMPRESSED = ".gz"
 GZIP = b"\x1f\x8b"
 LEVEL = 6
+PIECE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class TapeFile:
     """What a tape file holds."""
 
-    tapes: list[MemoryTape]
+    tapes: list[IndexedTape]
     """One per process, in the order of the file: the process that the run began in is the first."""
-    spans: list[bytes] = field(default_factory=list[bytes])
+    spans: Sequence[bytes] = ()
     """Finished spans, OTLP `ResourceSpans` bytes of one span each, in the order of their end."""
     resources: dict[bytes, dict[str, Any]] = field(default_factory=dict[bytes, dict[str, Any]])
     """Attributes of the OTel resource, by process instance."""
@@ -56,7 +58,7 @@ class TapeFile:
     """Why reading stopped before the end of the file; empty when the file is whole."""
 
     @property
-    def tape(self) -> MemoryTape:
+    def tape(self) -> IndexedTape:
         """The tape of the process that the run began in; empty where the file holds none."""
         return self.tapes[0] if self.tapes else MemoryTape([])
 
@@ -130,15 +132,16 @@ def standing_alone(tape: Tape) -> Iterator[Fact]:
 
 
 def read_tape_file(path: Path) -> TapeFile:
-    """A tape file that must be whole; in text form, too.
+    """A tape file that must be whole; in text form, too. Its facts are read from it when asked for.
 
     `TapeMissing` where there is no such file, `CorruptTape` with the position where it is damaged,
     `TapeTooNew` where a later version has written it.
     """
     data, problem = bytes_of(path)
     if is_text(data):
-        return _gathered(from_text(require_text(data, path.name), path.name))
-    found = _gathered(read_whole(data, path.name))
+        text = require_text(bytes(data), path.name)
+        data = frames_of(from_text(text, path.name))
+    found = _file_of(gather(data, scan_whole(data, path.name)))
     if problem:
         raise CorruptTape(f"{path.name} is damaged: {problem}", cause="its compressed bytes are cut")
     return found
@@ -151,51 +154,66 @@ def read_unfinished(path: Path) -> TapeFile:
     """
     data, problem = bytes_of(path)
     scan = Scan(data)
-    found = _gathered(record for _, record in scan)
+    found = gather(data, scan)
     if scan.too_new:
         raise too_new(path.name, scan.too_new)
-    if not scan.torn and not problem:
-        return found
     damage = f"{path.name} ends at byte {scan.end}: {scan.problem or problem}"
-    return TapeFile(found.tapes, found.spans, found.resources, damage)
+    return _file_of(found, damage if scan.torn or problem else "")
+
+
+def laid_out(facts: Iterable[Fact]) -> Sequence[Fact]:
+    """The same facts in a file without a name, from which they are read when asked for."""
+    offsets = array("Q")
+    with tempfile.TemporaryFile() as file:
+        for fact in facts:
+            offsets.append(file.tell())
+            file.write(encode(fact))
+        return facts_at(_mapped(file), offsets)
 
 
 def is_tape(path: Path) -> bool:
     """Whether a file is a tape, by its first bytes. `TapeMissing` where there is none."""
-    first = bytes_of(path, 4096)[0]
+    first = bytes(bytes_of(path, 4096)[0][:4096])
     return first.startswith(WHOLE[:-2]) or is_text(first)
 
 
-def bytes_of(path: Path, limit_bytes: int = -1) -> tuple[bytes, str]:
-    """The (first) bytes of a file, decompressed, and why they end early where they do."""
+def bytes_of(path: Path, limit_bytes: int = -1) -> tuple[memoryview, str]:
+    """The bytes of a file, at least the first ``limit_bytes``; why they end early where they do.
+
+    They are mapped, from a file without a name where they have to be decompressed.
+    """
     try:
         with open(path, "rb") as file:
-            data = file.read(limit_bytes)
+            if file.read(len(GZIP)) != GZIP:
+                return _mapped(file), ""
+            file.seek(0)
+            with tempfile.TemporaryFile() as plain:
+                problem = _unpack(file, plain, limit_bytes)
+                return _mapped(plain), problem
     except (FileNotFoundError, IsADirectoryError):
         raise TapeMissing(f"no tape at {path}", hint="playhead ls") from None
-    if not data.startswith(GZIP):
-        return data, ""
+
+
+def _unpack(packed: IO[bytes], plain: IO[bytes], limit_bytes: int) -> str:
+    """Decompress; what is wrong, where something is."""
     reader = zlib.decompressobj(wbits=31)
     try:
-        plain = reader.decompress(data)
+        while piece := packed.read(PIECE_BYTES):
+            plain.write(reader.decompress(piece))
+            if 0 <= limit_bytes <= plain.tell():
+                return ""
+        plain.write(reader.flush())
     except zlib.error as problem:
-        return b"", str(problem)
-    return plain, "" if reader.eof or limit_bytes >= 0 else "its compressed bytes end early"
+        return str(problem)
+    return "" if reader.eof else "its compressed bytes end early"
 
 
-def _gathered(records: Iterable[Record]) -> TapeFile:
-    facts: dict[bytes, list[Fact]] = {}
-    resources: dict[bytes, dict[str, Any]] = {}
-    spans: list[bytes] = []
-    of = b""
-    for record in records:
-        if isinstance(record, Fact):
-            facts.setdefault(record.instance or of, []).append(record)
-        elif isinstance(record, SpanRecord):
-            spans.append(record.otlp)
-        elif isinstance(record, Header):
-            of = record.instance
-            facts.setdefault(of, [])
-            resources[of] = dict(record.resource)
-    tapes = [MemoryTape(some, instance) for instance, some in facts.items()]
-    return TapeFile(tapes, spans, resources)
+def _mapped(file: IO[bytes]) -> memoryview:
+    file.flush()
+    if not os.fstat(file.fileno()).st_size:
+        return memoryview(b"")
+    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _file_of(found: Gathered, damage: str = "") -> TapeFile:
+    return TapeFile(found.tapes, found.spans, found.resources, damage)

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator
-from typing import TypeAlias
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias, TypeVar, overload
 
 import msgspec
 
@@ -57,6 +58,7 @@ class Footer(msgspec.Struct, frozen=True, array_like=True, tag=3):
 
 
 Record: TypeAlias = Fact | SpanRecord | Header | Footer
+T = TypeVar("T")
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder: msgspec.msgpack.Decoder[Record] = msgspec.msgpack.Decoder(Record)
@@ -149,6 +151,45 @@ class Scan:
         self.torn, self.problem = torn, problem
 
 
+class Frames(Sequence[T]):
+    """Records of a file by where they lie, decoded when asked for and not kept."""
+
+    def __init__(
+        self, data: bytes | memoryview, of: Callable[[Record], T], offsets: Iterable[int] = ()
+    ) -> None:
+        """``data``: a file of whole frames. ``of``: what of a record is asked for."""
+        self._data = memoryview(data)
+        self._of = of
+        self._offsets = array("Q", offsets)
+
+    def append(self, offset: int) -> None:
+        """The frame that begins at ``offset`` is one of them."""
+        self._offsets.append(offset)
+
+    def pick(self, places: Iterable[int]) -> Frames[T]:
+        """These of them, in this order."""
+        return Frames(self._data, self._of, (self._offsets[place] for place in places))
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[T]: ...
+    def __getitem__(self, place: int | slice) -> T | list[T]:
+        if isinstance(place, slice):
+            return [self[one] for one in range(*place.indices(len(self)))]
+        offset = self._offsets[place]
+        start = offset + HEAD.size
+        length, _ = HEAD.unpack_from(self._data, offset)
+        return self._of(_decoder.decode(self._data[start : start + length]))
+
+    def __iter__(self) -> Iterator[T]:
+        for place in range(len(self._offsets)):
+            yield self[place]
+
+
 def _version(data: memoryview) -> int:
     """The version that the first line says; 0 where it is no line of ours."""
     line, ends, _ = bytes(data[: len(NAME) + 8]).partition(b"\n")
@@ -157,16 +198,21 @@ def _version(data: memoryview) -> int:
 
 
 def read_whole(data: bytes | memoryview, name: str = "tape") -> Iterator[Record]:
-    """All records of a file that must be whole.
+    """All records of a file that must be whole; see `scan_whole`."""
+    return (record for _, record in scan_whole(data, name))
+
+
+def scan_whole(data: bytes | memoryview, name: str = "tape") -> Iterator[tuple[int, Record]]:
+    """All records of a file that must be whole, with their offsets.
 
     `CorruptTape` names the position where it is not, and what stands before it; `TapeTooNew`.
     """
     scan = Scan(data)
-    for _, record in scan:
+    for offset, record in scan:
         if isinstance(record, Header) and record.schema > SCHEMA_VERSION:
             scan.too_new = scan.too_new or record.schema
             break
-        yield record
+        yield offset, record
     if scan.too_new:
         raise too_new(name, scan.too_new)
     if scan.torn or scan.skipped or scan.end == 0:

@@ -51,9 +51,9 @@ _STYLES: tuple[Callable[[Any], str], ...] = (
 """In which ways programs write JSON: the number of one stands beside a body that is written so."""
 
 
-def is_text(data: bytes) -> bool:
+def is_text(data: bytes | memoryview) -> bool:
     """Whether a tape file is in text form, of whatever version."""
-    return data.startswith(_BEGINNING.encode())
+    return bytes(data[: len(_BEGINNING)]) == _BEGINNING.encode()
 
 
 def lane_of(name: str) -> int:

@@ -1,58 +1,80 @@
-"""A tape in memory, and the fold of facts into exchanges."""
+"""Tapes whose facts are at hand: in memory, or as frames of a file that are decoded when asked for.
+
+A tape knows where things lie, which is little, and not what they are: a fact, an exchange, the bytes of
+a content are made when somebody asks, and a few of them are kept for whoever asks next.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
-import msgspec
+from array import array
+from bisect import bisect_left
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape, TapeError, TapeGap
-from playhead_semconv.facts import (
-    Ask,
-    Content,
-    End,
-    ErrorRecord,
-    Exchange,
-    ExchangeId,
-    Fact,
-    Fidelity,
-    Part,
-    digest_of,
-)
-from playhead_semconv.frames import Header, Record
+from playhead_semconv.facts import Content, Exchange, ExchangeId, Fact, digest_of
+from playhead_semconv.folds import fold_exchanges
+from playhead_semconv.frames import MAGIC, Frames, Header, Record, SpanRecord, encode
+
+KEPT_BYTES = 8 << 20
+"""Contents that were resolved last and are kept: who reads a chain of extensions goes along it."""
+
+KEPT_EXCHANGES = 64
+"""Exchanges that were folded last and are kept."""
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
-class MemoryTape:
-    """Facts of one process instance, held in memory. Given in any order, duplicates are dropped."""
+class IndexedTape:
+    """Facts of one process instance, in order of their numbers."""
 
-    def __init__(self, facts: Iterable[Fact], instance: bytes | None = None) -> None:
-        by_seq = {fact.seq: fact for fact in facts}
-        self._facts = [by_seq[seq] for seq in sorted(by_seq)]
-        self._instance = instance or (self._facts[0].instance if self._facts else b"")
-        self._contents: dict[bytes, Content] = {}
-        self._blobs: dict[bytes, list[Fact]] = {}
-        self._whole: dict[bytes, bytes] = {}
-        for fact in self._facts:
-            if fact.name == e.PLAYHEAD_BLOB:
-                digest = bytes.fromhex(fact.attributes[a.PLAYHEAD_BLOB_DIGEST])
-                self._blobs.setdefault(digest, []).append(fact)
-            elif fact.body is not None and fact.body.digest:
-                if fact.body.inline is not None or fact.body.base is not None:
-                    self._contents.setdefault(fact.body.digest, fact.body)
+    def __init__(self, facts: Sequence[Fact], instance: bytes = b"") -> None:
+        """``facts``: in any order; of a number that is there more than once, the last counts."""
+        self._instance = instance
+        self._whole: OrderedDict[bytes, bytes] = OrderedDict()
+        self._whole_bytes = 0
+        self._folded: OrderedDict[ExchangeId, Exchange] = OrderedDict()
+        if not self._index(facts):
+            self._index(_in_order(facts))
 
-    @classmethod
-    def of_records(cls, records: Iterable[Record]) -> MemoryTape:
-        """The facts among the records of a tape file."""
-        instance = b""
-        facts: list[Fact] = []
-        for record in records:
-            if isinstance(record, Header):
-                instance = record.instance
-            elif isinstance(record, Fact):
-                facts.append(record)
-        return cls(facts, instance)
+    def _index(self, facts: Sequence[Fact]) -> bool:
+        """Find what lies where; False where the facts are not in order."""
+        self._facts = facts
+        self._seqs = array("q")
+        self._names = array("H")
+        self._named: dict[str, int] = {}
+        """Numbers of the names of facts."""
+        self._contents: dict[bytes, int] = {}
+        self._blobs: dict[bytes, array[int]] = {}
+        self._exchanges: dict[ExchangeId, array[int]] = {}
+        last = -1
+        for fact in facts:
+            if fact.seq <= last:
+                return False
+            last = fact.seq
+            self._take(fact)
+        return True
+
+    def _take(self, fact: Fact) -> None:
+        seq, id, body = fact.seq, fact.exchange, fact.body
+        self._instance = self._instance or fact.instance
+        self._seqs.append(seq)
+        self._names.append(self._named.setdefault(fact.name, len(self._named)))
+        if fact.name == e.PLAYHEAD_BLOB:
+            digest = bytes.fromhex(fact.attributes[a.PLAYHEAD_BLOB_DIGEST])
+            self._blobs.setdefault(digest, array("q")).append(seq)
+        elif body is not None and body.digest and (body.inline is not None or body.base is not None):
+            self._contents.setdefault(body.digest, seq)
+        if id is not None:
+            if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST:
+                self._exchanges[id] = array("q", (seq,))
+            elif id in self._exchanges:
+                self._exchanges[id].append(seq)
 
     @property
     def instance(self) -> bytes:
@@ -61,19 +83,56 @@ class MemoryTape:
 
     def facts(self, after: int = -1) -> Iterator[Fact]:
         """Facts with ``seq > after``, ascending."""
-        return (fact for fact in self._facts if fact.seq > after)
+        for place in range(bisect_left(self._seqs, after + 1), len(self._seqs)):
+            yield self._facts[place]
+
+    def named(self, *names: str) -> Iterator[Fact]:
+        """Facts of these names, ascending; the others are not looked at."""
+        wanted = {self._named[name] for name in names if name in self._named}
+        for place, name in enumerate(self._names):
+            if name in wanted:
+                yield self._facts[place]
+
+    def fact(self, seq: int) -> Fact | None:
+        """The fact of this number, None if it is not here."""
+        place = bisect_left(self._seqs, seq)
+        found = place < len(self._seqs) and self._seqs[place] == seq
+        return self._facts[place] if found else None
+
+    def exchange_ids(self) -> Iterable[ExchangeId]:
+        """The exchanges on this tape, in order of their requests."""
+        return self._exchanges.keys()
+
+    def exchange(self, id: ExchangeId) -> Exchange | None:
+        """One exchange as far as its facts are here; None if its request is not."""
+        found = self._folded.get(id)
+        if found is None and id in self._exchanges:
+            found = fold_exchanges(self._at(seq) for seq in self._exchanges[id])[id]
+            self._folded[id] = found
+            while len(self._folded) > KEPT_EXCHANGES:
+                _drop_first(self._folded)
+        return found
+
+    def exchanges(self) -> dict[ExchangeId, Exchange]:
+        """All of them at once, in order of their requests."""
+        return fold_exchanges(self.facts())
 
     def __len__(self) -> int:
-        return len(self._facts)
+        return len(self._seqs)
+
+    @property
+    def last_seq(self) -> int:
+        """The highest number, -1 where there is no fact."""
+        return self._seqs[-1] if self._seqs else -1
 
     def gaps(self) -> list[tuple[int, int]]:
         """Missing ranges of sequence numbers, first and last included."""
         missing: list[tuple[int, int]] = []
         expected = 0
-        for fact in self._facts:
-            if fact.seq > expected:
-                missing.append((expected, fact.seq - 1))
-            expected = fact.seq + 1
+        for seq in self._seqs:
+            if seq > expected:
+                missing.append((expected, seq - 1))
+            expected = seq + 1
         return missing
 
     def require_whole(self) -> None:
@@ -87,154 +146,122 @@ class MemoryTape:
             )
 
     def read(self, content: Content) -> bytes:
-        """The bytes of ``content``; extensions are resolved along their chain of bases."""
-        chain: list[Content] = []
-        while True:
-            if content.digest and content.digest in self._whole:
-                data = self._whole[content.digest]
-                break
-            if content.inline is not None and content.base is None:
-                data = self._keep(content, content.inline)
-                break
-            if content.base is not None:
-                chain.append(content)
-                content = self._known(content.base)
-                continue
-            found = self._contents.get(content.digest)
-            if found is not None:
-                content = found
-                continue
-            blob = self._blobs.get(content.digest)
-            if blob is None:
-                raise TapeError(f"content {content.digest.hex()[:16]} is not on the tape")
-            data = self._keep(content, self._join(blob))
-            break
-        for extension in reversed(chain):
-            tail = extension.inline
-            if tail is None:
-                tail = self._join(self._blobs.get(extension.digest, []))
-            data = self._keep(extension, data[: extension.base_bytes] + tail)
-        return data
-
-    def _known(self, digest: bytes) -> Content:
-        found = self._contents.get(digest)
-        if found is not None:
-            return found
-        if digest in self._blobs:
-            return Content(digest, -1)
-        raise TapeError(f"content {digest.hex()[:16]} is not on the tape")
-
-    def _keep(self, content: Content, data: bytes) -> bytes:
+        """The bytes of ``content``, digest verified; `TapeError` where they are not on the tape."""
+        data = self._whole.get(content.digest) if content.digest else None
+        if data is not None:
+            return data
+        data = self._resolved(content)
         if content.digest:
             if digest_of(data) != content.digest:
                 raise CorruptTape(f"content {content.digest.hex()[:16]} differs from its digest")
-            self._whole[content.digest] = data
+            self._keep(content.digest, data)
         return data
 
-    @staticmethod
-    def _join(parts: list[Fact]) -> bytes:
-        ordered = sorted(parts, key=lambda fact: int(fact.attributes[a.PLAYHEAD_BLOB_OFFSET]))
-        return b"".join(part.body.inline or b"" for part in ordered if part.body is not None)
-
-    def exchanges(self) -> dict[ExchangeId, Exchange]:
-        """The exchanges on this tape, in order of their requests."""
-        return fold_exchanges(self._facts)
-
-
-def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
-    """Fold request, response, data and end facts into exchanges, in order of their requests."""
-    exchanges: dict[ExchangeId, Exchange] = {}
-    made: set[ExchangeId] = set()
-    """Whose request body was made while it was sent."""
-    for fact in facts:
-        if fact.exchange is None:
-            continue
-        if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST:
-            at = fact.attributes
-            if fact.body is None:
-                made.add(fact.exchange)
-            exchanges[fact.exchange] = Exchange(
-                id=fact.exchange,
-                ask=Ask(
-                    kind=fact.exchange.kind,
-                    key=str(at[a.PLAYHEAD_ASK_KEY]),
-                    body=fact.body or Content.chunk(b""),
-                    effect="write" if at.get(a.PLAYHEAD_ASK_EFFECT) == "write" else "read",
-                    direction="in" if at.get(a.PLAYHEAD_EXCHANGE_DIRECTION) == "in" else "out",
-                    details=at,
-                ),
-                time_ns=fact.time_ns,
-                trace_id=fact.trace_id,
-                span_id=fact.span_id,
-                first_seq=fact.seq,
-                last_seq=fact.seq,
-            )
-            continue
-        exchange = exchanges.get(fact.exchange)
-        if exchange is None:
-            continue
-        exchange.last_seq = fact.seq
-        if fact.name == e.PLAYHEAD_EXCHANGE_RESPONSE:
-            exchange.head = fact.attributes
-            exchange.head_delivery = fact.delivery
-            exchange.head_time_ns = fact.time_ns
-            exchange.head_after = len(exchange.sent)
-        elif fact.name == e.PLAYHEAD_EXCHANGE_DATA and fact.body is not None:
-            if fact.attributes.get(a.PLAYHEAD_EXCHANGE_DIRECTION) == "out":
-                exchange.sent.append(_part_of(fact, fact.body))
+    def _resolved(self, content: Content) -> bytes:
+        """Along the chain of bases, from the end: of each base only what the one above takes."""
+        pieces: list[bytes] = []
+        size: int | None = None
+        for _ in range(2 * len(self._contents) + 2):
+            whole = self._whole.get(content.digest) if content.digest else None
+            if whole is None and content.base is None:
+                whole = content.inline
+            if whole is not None:
+                return b"".join((whole[:size], *reversed(pieces)))
+            if content.base is None:
+                seq = self._contents.get(content.digest)
+                found = None if seq is None else self._at(seq).body
+                content = found or Content(content.digest, -1, self._blob(content.digest))
                 continue
-            exchange.parts.append(_part_of(fact, fact.body, len(exchange.sent)))
-        elif fact.name == e.PLAYHEAD_EXCHANGE_END:
-            exchange.end = msgspec.structs.replace(end_of(fact), after=len(exchange.sent))
-            if a.PLAYHEAD_FIDELITY in fact.attributes:
-                exchange.fidelity = Fidelity(fact.attributes[a.PLAYHEAD_FIDELITY])
-    for id in made:
-        exchange = exchanges[id]
-        if exchange.sent:
-            whole = Content.of(b"".join(piece.data.inline or b"" for piece in exchange.sent))
-            exchange.ask = msgspec.structs.replace(exchange.ask, body=whole)
-    return exchanges
+            if size is None or size > content.base_bytes:
+                tail = content.inline if content.inline is not None else self._blob(content.digest)
+                pieces.append(tail if size is None else tail[: size - content.base_bytes])
+                size = content.base_bytes
+            content = Content(content.base, -1)
+        raise CorruptTape("a content of the tape extends itself")
+
+    def _keep(self, digest: bytes, data: bytes) -> None:
+        if digest not in self._whole:
+            self._whole[digest] = data
+            self._whole_bytes += len(data)
+        while self._whole_bytes > KEPT_BYTES and len(self._whole) > 1:
+            self._whole_bytes -= len(_drop_first(self._whole) or b"")
+
+    def _blob(self, digest: bytes) -> bytes:
+        if digest not in self._blobs:
+            raise TapeError(f"content {digest.hex()[:16]} is not on the tape")
+        parts = [self._at(seq) for seq in self._blobs[digest]]
+        parts.sort(key=lambda fact: int(fact.attributes[a.PLAYHEAD_BLOB_OFFSET]))
+        return b"".join(part.body.inline or b"" for part in parts if part.body is not None)
+
+    def _at(self, seq: int) -> Fact:
+        return self._facts[bisect_left(self._seqs, seq)]
 
 
-def _part_of(fact: Fact, body: Content, after: int = 0) -> Part:
-    return Part(body, fact.time_ns, fact.delivery, fact.attributes, after)
+class MemoryTape(IndexedTape):
+    """Facts of one process instance, held in memory. Given in any order, duplicates are dropped."""
+
+    def __init__(self, facts: Iterable[Fact], instance: bytes = b"") -> None:
+        super().__init__(list(facts), instance)
 
 
-def end_of(fact: Fact) -> End:
-    """The `End` that an exchange-end fact carries."""
-    at = fact.attributes
-    how = at.get(a.PLAYHEAD_END_HOW)
-    error = None
-    if a.PLAYHEAD_ERROR_QUALNAME in at:
-        error = ErrorRecord(
-            str(at.get(a.PLAYHEAD_ERROR_MODULE, "")),
-            str(at[a.PLAYHEAD_ERROR_QUALNAME]),
-            str(at.get(a.PLAYHEAD_ERROR_MESSAGE, "")),
-            list(at.get(a.PLAYHEAD_ERROR_ARGS, [])),
-            str(at.get(a.PLAYHEAD_ERROR_PHASE, "")),
-        )
-    return End(
-        how if how in ("complete", "error") else "abandoned",
-        fact.delivery,
-        error,
-        fact.time_ns,
-        _digest(at.get(a.PLAYHEAD_END_DIGEST)),
-        at,
-        fact.body,
-    )
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a file of frames holds; read from it when asked for."""
+
+    tapes: list[IndexedTape]
+    """One per process, in the order of the file."""
+    spans: Sequence[bytes]
+    """Finished spans, OTLP `ResourceSpans` bytes of one span each."""
+    resources: dict[bytes, dict[str, Any]]
+    """Attributes of the OTel resource, by process instance."""
 
 
-def _digest(text: object) -> bytes:
+def gather(data: bytes | memoryview, found: Iterable[tuple[int, Record]]) -> Gathered:
+    """Sort what a `Scan` of ``data`` found. ``data`` has to stay as it is."""
+    facts: dict[bytes, Frames[Fact]] = {}
+    resources: dict[bytes, dict[str, Any]] = {}
+    spans = Frames(data, _otlp)
+    of = b""
+    for offset, record in found:
+        if isinstance(record, Fact):
+            facts.setdefault(record.instance or of, facts_at(data)).append(offset)
+        elif isinstance(record, SpanRecord):
+            spans.append(offset)
+        elif isinstance(record, Header):
+            of = record.instance
+            facts.setdefault(of, facts_at(data))
+            resources[of] = dict(record.resource)
+    return Gathered([IndexedTape(some, instance) for instance, some in facts.items()], spans, resources)
+
+
+def facts_at(data: bytes | memoryview, offsets: Iterable[int] = ()) -> Frames[Fact]:
+    """The facts whose frames begin at ``offsets``."""
+    return Frames(data, _fact, offsets)
+
+
+def frames_of(records: Iterable[Record]) -> bytes:
+    """Records as the bytes of a file."""
+    return MAGIC + b"".join(encode(record) for record in records)
+
+
+def _fact(record: Record) -> Fact:
+    assert isinstance(record, Fact)
+    return record
+
+
+def _otlp(record: Record) -> bytes:
+    assert isinstance(record, SpanRecord)
+    return record.otlp
+
+
+def _in_order(facts: Sequence[Fact]) -> Sequence[Fact]:
+    places = {fact.seq: place for place, fact in enumerate(facts)}
+    order = [places[seq] for seq in sorted(places)]
+    return facts.pick(order) if isinstance(facts, Frames) else [facts[place] for place in order]
+
+
+def _drop_first(kept: OrderedDict[K, V]) -> V | None:
     try:
-        return bytes.fromhex(text) if isinstance(text, str) else b""
-    except ValueError:
-        return b""
-
-
-def level_of(facts: Iterable[Fact]) -> str:
-    """The level at which a tape was recorded: the last that it says."""
-    level = "causal"
-    for fact in facts:
-        if fact.name in (e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT):
-            level = str(fact.attributes.get(a.PLAYHEAD_RUN_LEVEL, level))
-    return level
+        return kept.popitem(last=False)[1]
+    except KeyError:  # another thread was quicker
+        return None

@@ -27,7 +27,7 @@ from playhead_semconv.errors import (
     TapeError,
 )
 from playhead_semconv.facts import Content, ExchangeId, Fact
-from playhead_semconv.tapes import fold_exchanges
+from playhead_semconv.folds import fold_exchanges
 
 WRITING_PROCESS = Path(__file__).parent / "writing_process.py"
 DEADLINE_S = 60.0

@@ -16,9 +16,9 @@ from playhead_instrumentation.tape_writer import TapeWriter
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import ErrorRecord, digest_of
-from playhead_semconv.frames import read_whole
+from playhead_semconv.frames import scan_whole
 from playhead_semconv.settings import Settings
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tapes import gather
 
 
 @pytest.fixture
@@ -124,7 +124,8 @@ def test_a_secret_variable_is_kept_without_its_value():
 
 
 def tape_of(path):
-    return MemoryTape.of_records(read_whole(path.read_bytes()))
+    data = path.read_bytes()
+    return gather(data, scan_whole(data)).tapes[0]
 
 
 def test_a_child_of_a_fork_has_a_tape_of_its_own(tmp_path):

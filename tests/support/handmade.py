@@ -267,9 +267,6 @@ class HandMade:
 class HandMadeTape(MemoryTape):
     """A memory tape with what a stored tape has beside."""
 
-    def exchange(self, id: ExchangeId) -> Any:
-        return self.exchanges().get(id)
-
 
 class HandMadeStore:
     """A store in memory that knows the runs it was given."""

@@ -37,8 +37,9 @@ from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.patches import PATCHES, Patches
 from playhead_instrumentation.session import Session
 from playhead_semconv import attributes as a
-from playhead_semconv.seams import Outlet, Sink, Tape
+from playhead_semconv.seams import Outlet, Sink
 from playhead_semconv.settings import Settings
+from playhead_semconv.tapes import IndexedTape
 
 OUTLETS = "playhead_outlet"
 """Entry point group of what a record is sent through."""
@@ -64,7 +65,7 @@ def start_recording(
     *,
     configure: Callable[[], None] | None = None,
     settings: Settings | None = None,
-    tape: Tape | None = None,
+    tape: IndexedTape | None = None,
     sink: Sink | None = None,
     origin: str = "",
     allowed: Allowed = NOTHING,
@@ -110,7 +111,7 @@ def flush(timeout_s: float = 30.0) -> bool:
 def _start(
     recording: Recording,
     configure: Callable[[], None] | None,
-    tape: Tape | None,
+    tape: IndexedTape | None,
     sink: Sink | None,
     origin: str,
     allowed: Allowed,

@@ -9,19 +9,20 @@ from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.drivers.gate import OpenGate
 from playhead_instrumentation.drivers.held_gate import HeldGate
 from playhead_instrumentation.drivers.played_files import PlayedFiles
-from playhead_instrumentation.drivers.player import Player, deliveries
+from playhead_instrumentation.drivers.player import Player
 from playhead_instrumentation.drivers.strict_gate import StrictGate
 from playhead_instrumentation.drivers.tape_gate import TapeGate
 from playhead_instrumentation.drivers.verdict import World
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.workspace import LIMIT_BYTES, Workspace
-from playhead_semconv.seams import Sink, Tape
+from playhead_semconv.seams import Sink
+from playhead_semconv.tapes import IndexedTape
 
 
 def open_driver(
     sink: Sink,
     redactor: Redactor,
-    tape: Tape | None = None,
+    tape: IndexedTape | None = None,
     *,
     strict: bool = False,
     scratch: str = "",
@@ -43,8 +44,7 @@ def open_driver(
         driver.files = Files(sink, redactor, driver.declare, driver.effect, workspace, file_limit_bytes)
     else:
         player = Player(tape, allowed)
-        order = [*deliveries(player.exchanges()), *player.lane_ends.values(), *player.wakes.values()]
-        gate = TapeGate(order, level=player.level, spun=player.spun)
+        gate = TapeGate(player.order, level=player.level, spun=player.spun)
         driver = Driver(sink, redactor, player, gate, player.lane_ends, tape, player.wakes, allowed)
         gate.on_moved = driver.moved
         workspace = Workspace.of_process(file_limit_bytes, recorded_cwd=player.cwd)

@@ -40,7 +40,8 @@ from playhead_semconv.facts import (
     Fact,
     Fidelity,
 )
-from playhead_semconv.seams import Sink, Tape
+from playhead_semconv.seams import Sink
+from playhead_semconv.tapes import IndexedTape
 
 log = logging.getLogger(__name__)
 
@@ -266,7 +267,7 @@ class Driver:
         source: Source,
         gate: Gate,
         lane_ends: Mapping[int, Delivery] | None = None,
-        tape: Tape | None = None,
+        tape: IndexedTape | None = None,
         wakes: Mapping[ExchangeId, Delivery] | None = None,
         allowed: Allowed = NOTHING,
     ) -> None:

@@ -15,7 +15,6 @@ import shutil
 import stat
 import tempfile
 import threading
-from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -31,13 +30,15 @@ from playhead_instrumentation.drivers.files import (
     how_of,
     opening,
 )
+from playhead_instrumentation.drivers.shelf import Shelf
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.workspace import LIMIT_BYTES, Workspace
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeError, WorldBlocked
 from playhead_semconv.facts import Content, Fact, Fidelity, digest_of
-from playhead_semconv.seams import Sink, Tape
+from playhead_semconv.seams import Sink
+from playhead_semconv.tapes import IndexedTape
 
 _decode: Final = msgspec.msgpack.Decoder().decode
 _os_open: Final = os.open
@@ -72,7 +73,7 @@ class PlayedFiles(Files):
         redactor: Redactor,
         declare: Callable[[lanes.Lane], None],
         effect: Effects,
-        tape: Tape,
+        tape: IndexedTape,
         workspace: Workspace,
         scratch: str = "",
         limit_bytes: int = LIMIT_BYTES,
@@ -89,21 +90,19 @@ class PlayedFiles(Files):
         self._tape = tape
         self._instance = sink.instance
         self._lock = threading.Lock()
-        self._answers: dict[tuple[int, str], deque[Fact]] = {}
-        self._anywhere: dict[str, deque[Fact]] = {}
-        self._last: dict[str, Fact] = {}
-        self._taken: set[int] = set()
+        self._answers: Shelf[str] = Shelf()
+        """Numbers of facts, by question."""
+        self._last: dict[str, int] = {}
         self._other: set[str] = set()
         """Where this run has written or changed what the recorded one has not."""
         self._hollow: set[str] = set()
         """Of whose beginning only the length is known."""
         self._cwd = ""
         self._over = False
-        for fact in tape.facts():
+        for fact in tape.named(e.PLAYHEAD_READ, e.PLAYHEAD_EFFECT):
             question = _question(fact)
             if question:
-                self._answers.setdefault((fact.lane, question), deque()).append(fact)
-                self._anywhere.setdefault(question, deque()).append(fact)
+                self._answers.put(fact.seq, question, fact.lane)
         workspace = workspace.placed(self.place, self._other.add)
         super().__init__(sink, redactor, declare, effect, workspace, limit_bytes)
 
@@ -365,18 +364,13 @@ class PlayedFiles(Files):
         """The next recording of this question: of this lane, else of another, else the last again."""
         question = f"{op} {self._target(path, to)}"
         with self._lock:
-            for waiting, fidelity in (
-                (self._answers.get((lanes.current().hash, question)), Fidelity.EXACT),
-                (self._anywhere.get(question), Fidelity.MOVED),
-            ):
-                while waiting:
-                    fact = waiting.popleft()
-                    if fact.seq not in self._taken:
-                        self._taken.add(fact.seq)
-                        self._last[question] = fact
-                        return fact, fidelity
-            if not self.touched(path):
-                return self._last.get(question), Fidelity.LIVE
+            found = self._answers.take(question, lanes.current().hash)
+            if found is not None:
+                self._last[question], of_lane = found
+                return self._tape.fact(found[0]), Fidelity.EXACT if of_lane else Fidelity.MOVED
+            last = self._last.get(question)
+            if last is not None and not self.touched(path):
+                return self._tape.fact(last), Fidelity.LIVE
         return None, Fidelity.LIVE
 
     def _play(self, op: str, path: str, fact: Fact, fidelity: Fidelity, to: str = "") -> Any:

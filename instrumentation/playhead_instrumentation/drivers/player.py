@@ -10,23 +10,34 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
+from playhead_instrumentation.drivers.schedule import Order
+from playhead_instrumentation.drivers.shelf import Shelf
 from playhead_instrumentation.drivers.verdict import LIVE, Live, Played, Refused, Verdict
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.difference import Difference, body_difference
 from playhead_semconv.errors import ExchangeExhausted, ExchangeUnmatched, TapeError
 from playhead_semconv.facts import Ask, Delivery, Exchange, ExchangeId, Fidelity, digest_of
-from playhead_semconv.seams import Tape
-from playhead_semconv.tapes import fold_exchanges, level_of
+from playhead_semconv.folds import level_of
+from playhead_semconv.tapes import IndexedTape
 
 Request: TypeAlias = tuple[str, str, bytes]
 """Kind, key, and digest of the body."""
+
+
+class Recording(NamedTuple):
+    """What has to be known of an exchange on the tape to find it; the rest is read when it answers."""
+
+    id: ExchangeId
+    key: str
+    digest: bytes
+
 
 _BOUNDARY = re.compile(rb"\A--([^\r\n]{8,70})\r\n")
 
@@ -36,106 +47,108 @@ class Player:
 
     closed = True
 
-    def __init__(self, tape: Tape, allowed: Allowed = NOTHING) -> None:
+    def __init__(self, tape: IndexedTape, allowed: Allowed = NOTHING) -> None:
         self._tape = tape
         self._allowed = allowed
-        facts = list(tape.facts())
-        self._lane_names = {
-            fact.lane: str(fact.attributes.get(a.PLAYHEAD_LANE_NAME, ""))
-            for fact in facts
-            if fact.name == e.PLAYHEAD_LANE
-        }
-        self.lane_ends = {
-            fact.lane: fact.delivery
-            for fact in facts
-            if fact.name == e.PLAYHEAD_LANE and fact.delivery is not None
-        }
+        self._lane_names: dict[int, str] = {}
+        self.lane_ends: dict[int, Delivery] = {}
         """When threads and jobs ended, by lane."""
+        for fact in tape.named(e.PLAYHEAD_LANE):
+            self._lane_names[fact.lane] = str(fact.attributes.get(a.PLAYHEAD_LANE_NAME, ""))
+            if fact.delivery is not None:
+                self.lane_ends[fact.lane] = fact.delivery
         self.wakes = {
             fact.exchange: fact.delivery
-            for fact in facts
-            if fact.name == e.PLAYHEAD_WAKE and fact.exchange is not None and fact.delivery is not None
+            for fact in tape.named(e.PLAYHEAD_WAKE)
+            if fact.exchange is not None and fact.delivery is not None
         }
         """When what ended by time ended."""
         self.spun = {
             int(fact.attributes[a.PLAYHEAD_SPIN_BATCH]): int(fact.attributes[a.PLAYHEAD_SPIN_TICKS])
-            for fact in facts
-            if fact.name == e.PLAYHEAD_SPIN
+            for fact in tape.named(e.PLAYHEAD_SPIN)
         }
         """For how many ticks a loop had spun when something was let in, by batch."""
-        self.level = level_of(facts)
-        self.cwd = next(
-            (str(f.attributes[a.PLAYHEAD_RUN_CWD]) for f in facts if a.PLAYHEAD_RUN_CWD in f.attributes),
-            "",
-        )
+        self.level = level_of(tape.named(e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT))
+        starts = tape.named(e.PLAYHEAD_PROCESS_START)
+        self.cwd = next((str(one.attributes.get(a.PLAYHEAD_RUN_CWD, "")) for one in starts), "")
         """The folder of the recorded run."""
-        self._recordings = [
-            exchange for exchange in fold_exchanges(facts).values() if exchange.ask.direction == "out"
-        ]
-        self._shelf = _Shelf()
-        self._canonical: dict[tuple[str, str], _Shelf] = {}
+        self.order = Order()
+        """Everything that was delivered."""
+        self._recordings: list[Recording] = []
+        self._shelf: Shelf[Request] = Shelf()
+        self._canonical: dict[tuple[str, str], Shelf[bytes]] = {}
         """By kind and key; made when a body fits by no digest."""
-        self._of_tool: dict[tuple[int, str], deque[Exchange]] = {}
+        self._of_tool: dict[tuple[int, str], deque[int]] | None = None
         """By lane and name; made when a tool is asked for real."""
-        self._of_tool_filled = False
-        self._used: set[ExchangeId] = set()
-        for recording in self._recordings:
-            for digest in _digests(recording):
-                self._shelf.put(recording, digest)
+        for id in tape.exchange_ids():
+            exchange = tape.exchange(id)
+            if exchange is not None and exchange.ask.direction == "out":
+                self._keep(exchange)
+        self.order.add(self.lane_ends.values())
+        self.order.add(self.wakes.values())
 
-    def exchanges(self) -> list[Exchange]:
-        """The recordings, in order of their requests."""
-        return self._recordings
+    def _keep(self, exchange: Exchange) -> None:
+        number, ask = len(self._recordings), exchange.ask
+        key = sys.intern(ask.key)
+        self._recordings.append(Recording(exchange.id, key, ask.body.digest))
+        for digest in _digests(ask):
+            self._shelf.put(number, (sys.intern(ask.kind), key, digest), exchange.id.lane)
+        self.order.add(self._played(exchange, exchange.id).deliveries())
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """The recording that answers, or why none does; live what is allowed to be."""
         if ask.kind == "tool" and ask.key in self._allowed.tools:
             return self._instead(id, ask)
-        digests = [ask.body.digest]
-        if a.PLAYHEAD_REDACTED_DIGEST in ask.details:
-            digests.append(_keyed(ask.details[a.PLAYHEAD_REDACTED_DIGEST]))
-        for digest in digests:
-            found = self._shelf.take((ask.kind, ask.key, digest), id.lane, self._used)
+        for digest in _digests(ask):
+            found = self._shelf.take((ask.kind, ask.key, digest), id.lane)
             if found is not None:
-                return self._played(found, id)
-        found = self._alike(ask, body, id.lane)
-        if found is not None:
-            return self._played(found, id)
+                return self._played(self._exchange(found[0]), id)
+        number = self._alike(ask, body, id.lane)
+        if number is not None:
+            return self._played(self._exchange(number), id)
         if ask.kind == "http" and self._allowed.reaches(_host_of(ask.key)):
             return LIVE
         return Refused(self._refusal(id, ask, body))
 
     def _instead(self, id: ExchangeId, ask: Ask) -> Live:
         """Live, in the place of a recording: the next of that lane with the same key."""
-        waiting = self._of_tool.setdefault((id.lane, ask.key), deque())
-        if not self._of_tool_filled:
-            self._of_tool_filled = True
-            for one in self._recordings:
-                if one.ask.kind == "tool":
-                    self._of_tool.setdefault((one.id.lane, one.ask.key), deque()).append(one)
+        if self._of_tool is None:
+            self._of_tool = {}
+            for number, one in enumerate(self._recordings):
+                if one.id.kind == "tool":
+                    self._of_tool.setdefault((one.id.lane, one.key), deque()).append(number)
+        waiting = self._of_tool.get((id.lane, ask.key))
         if not waiting:
             return LIVE
-        recording = waiting.popleft()
-        self._used.add(recording.id)
-        return Live(recording)
+        number = waiting.popleft()
+        self._shelf.use(number)
+        return Live(self._exchange(number))
+
+    def _exchange(self, number: int) -> Exchange:
+        found = self._tape.exchange(self._recordings[number].id)
+        assert found is not None
+        return found
 
     def _played(self, recording: Exchange, id: ExchangeId) -> Played:
         fidelity = Fidelity.EXACT if recording.id == id else Fidelity.MOVED
         return Played(recording, fidelity, self._tape.instance, self._tape.read)
 
-    def _alike(self, ask: Ask, body: bytes, lane: int) -> Exchange | None:
+    def _alike(self, ask: Ask, body: bytes, lane: int) -> int | None:
         """A recording whose body says the same in other bytes."""
         shelf = self._canonical.get((ask.kind, ask.key))
         if shelf is None:
-            shelf = self._canonical[ask.kind, ask.key] = _Shelf()
-            for recording in self._recordings:
-                if (recording.ask.kind, recording.ask.key) == (ask.kind, ask.key):
-                    shelf.put(recording, digest_of(canonical(self._body_of(recording))))
-        return shelf.take((ask.kind, ask.key, digest_of(canonical(body))), lane, self._used)
+            shelf = self._canonical[ask.kind, ask.key] = Shelf()
+            for number, one in enumerate(self._recordings):
+                if (one.id.kind, one.key) == (ask.kind, ask.key):
+                    shelf.put(number, digest_of(canonical(self._body_of(number))), one.id.lane)
+        while (found := shelf.take(digest_of(canonical(body)), lane)) is not None:
+            if self._shelf.use(found[0]):
+                return found[0]
+        return None
 
-    def _body_of(self, recording: Exchange) -> bytes:
+    def _body_of(self, number: int) -> bytes:
         try:
-            return self._tape.read(recording.ask.body)
+            return self._tape.read(self._exchange(number).ask.body)
         except TapeError:
             return b""
 
@@ -145,7 +158,7 @@ class Player:
             return ExchangeUnmatched(
                 f"nothing on the tape answers {ask.key}", cause=f"the tape holds no {ask.kind} exchange"
             )
-        name = self._name(nearest.id)
+        name = self._name(self._recordings[nearest].id)
         difference = self._difference(nearest, ask, body)
         if difference is None:
             return ExchangeExhausted(
@@ -160,76 +173,44 @@ class Player:
             ),
         )
 
-    def _difference(self, nearest: Exchange, ask: Ask, body: bytes) -> Difference | None:
-        if nearest.ask.key != ask.key:
-            return Difference("request line", nearest.ask.key, ask.key)
+    def _difference(self, nearest: int, ask: Ask, body: bytes) -> Difference | None:
+        key = self._recordings[nearest].key
+        if key != ask.key:
+            return Difference("request line", key, ask.key)
         return body_difference(canonical(self._body_of(nearest)), canonical(body))
 
-    def _nearest(self, id: ExchangeId, ask: Ask) -> Exchange | None:
+    def _nearest(self, id: ExchangeId, ask: Ask) -> int | None:
         """Most like it: the same request, then the same key, the place, and being unused."""
-        return max(
-            (recording for recording in self._recordings if recording.ask.kind == ask.kind),
-            key=lambda one: (
-                (one.ask.key, one.ask.body.digest) == (ask.key, ask.body.digest),
-                one.ask.key == ask.key,
+
+        def likeness(number: int) -> tuple[bool, bool, bool, bool, bool, int]:
+            one = self._recordings[number]
+            return (
+                (one.key, one.digest) == (ask.key, ask.body.digest),
+                one.key == ask.key,
                 one.id == id,
                 one.id.lane == id.lane,
-                one.id not in self._used,
+                not self._shelf.used(number),
                 -abs(one.id.ordinal - id.ordinal),
-            ),
-            default=None,
-        )
+            )
+
+        alike = (number for number, one in enumerate(self._recordings) if one.id.kind == ask.kind)
+        return max(alike, key=likeness, default=None)
 
     def _name(self, id: ExchangeId) -> str:
         lane = self._lane_names.get(id.lane) or f"{id.lane:016x}"
         return f"{lane}#{id.ordinal}"
 
 
-class _Shelf:
-    """Recordings by request, and by request and lane, each in the order of the tape."""
-
-    def __init__(self) -> None:
-        self._anywhere: dict[Request, deque[Exchange]] = {}
-        self._in_lane: dict[tuple[int, Request], deque[Exchange]] = {}
-
-    def put(self, recording: Exchange, digest: bytes) -> None:
-        """Keep a recording under its request with this ``digest`` of the body."""
-        request = (recording.ask.kind, recording.ask.key, digest)
-        self._anywhere.setdefault(request, deque()).append(recording)
-        self._in_lane.setdefault((recording.id.lane, request), deque()).append(recording)
-
-    def take(self, request: Request, lane: int, used: set[ExchangeId]) -> Exchange | None:
-        """The next unused recording of ``request``: of ``lane``, else of any; used from then on."""
-        for waiting in (self._in_lane.get((lane, request)), self._anywhere.get(request)):
-            while waiting:
-                recording = waiting.popleft()
-                if recording.id not in used:
-                    used.add(recording.id)
-                    return recording
-        return None
-
-
-def deliveries(exchanges: Iterable[Exchange]) -> Iterator[Delivery]:
-    """Everything that was delivered in ``exchanges``."""
-    for exchange in exchanges:
-        played = Played(exchange, Fidelity.EXACT, b"", lambda content: b"")
-        yield from played.deliveries()
-
-
-def _digests(recording: Exchange) -> list[bytes]:
-    """Under which digests a recording is found: of its body, and keyed, of what was redacted in it."""
-    digests = [recording.ask.body.digest]
-    keyed: Any = recording.ask.details.get(a.PLAYHEAD_REDACTED_DIGEST)
-    return [*digests, _keyed(keyed)] if keyed else digests
+def _digests(ask: Ask) -> list[bytes]:
+    """Under which digests a request is found: of its body, and keyed, of what was redacted in it."""
+    digests = [ask.body.digest]
+    keyed: Any = ask.details.get(a.PLAYHEAD_REDACTED_DIGEST)
+    return [*digests, b"keyed " + str(keyed).encode()] if keyed else digests
 
 
 def _host_of(key: str) -> str:
     """Of a method and a URL."""
     return urlsplit(key.partition(" ")[2]).hostname or ""
-
-
-def _keyed(digest: object) -> bytes:
-    return b"keyed " + str(digest).encode()
 
 
 def canonical(body: bytes) -> bytes:

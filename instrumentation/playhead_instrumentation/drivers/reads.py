@@ -8,8 +8,9 @@ answered by the world, and the fact says so: nothing is raised into the program.
 from __future__ import annotations
 
 import logging
+import sys
 import time
-from collections import deque
+from array import array
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -19,7 +20,8 @@ from playhead_instrumentation import lanes
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, Fact, Fidelity
-from playhead_semconv.seams import Sink, Tape
+from playhead_semconv.seams import Sink
+from playhead_semconv.tapes import IndexedTape
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +37,7 @@ class Reads:
     """Answers reads and puts them on the tape. Safe from any thread and in a finalizer."""
 
     def __init__(
-        self, sink: Sink, declare: Callable[[lanes.Lane], None], tape: Tape | None = None
+        self, sink: Sink, declare: Callable[[lanes.Lane], None], tape: IndexedTape | None = None
     ) -> None:
         """``declare`` puts a lane's name on the tape. ``tape``: whose values answer."""
         self._sink = sink
@@ -43,16 +45,17 @@ class Reads:
         self._instance = sink.instance
         self._ahead: dict[str, Any] = {}
         """How far a clock of the tape is ahead of the real one, by kind."""
-        self._recorded: dict[tuple[int, str], deque[bytes]] | None = None
-        if tape is not None:
-            self._recorded = {}
-            for fact in tape.facts():
-                if fact.name == e.PLAYHEAD_READ and a.PLAYHEAD_READ_KIND in fact.attributes:
-                    key = fact.lane, str(fact.attributes[a.PLAYHEAD_READ_KIND])
-                    if key[1].startswith("file/"):  # `PlayedFiles` answers them
-                        continue
-                    value = b"" if fact.body is None else tape.read(fact.body)
-                    self._recorded.setdefault(key, deque()).append(value)
+        self._tape = tape
+        self._recorded: dict[tuple[int, str], array[int]] = {}
+        """Numbers of the facts that are still to be answered with, the next one last."""
+        if tape is None:
+            return
+        for fact in tape.named(e.PLAYHEAD_READ):
+            kind = sys.intern(str(fact.attributes.get(a.PLAYHEAD_READ_KIND, "file/")))
+            if not kind.startswith("file/"):  # `PlayedFiles` answers those
+                self._recorded.setdefault((fact.lane, kind), array("Q")).append(fact.seq)
+        for waiting in self._recorded.values():
+            waiting.reverse()
 
     def read(self, kind: str, live: Callable[[], T], *, since: bool = False) -> T:
         """The value of a read, which is in the sink on return.
@@ -64,18 +67,11 @@ class Reads:
         lane = lanes.current()
         if lane is lanes.SHADOW or lane is lanes.GC:
             return live()
-        if self._recorded is None:
+        if self._tape is None:
             value = live()
             self._keep(lane, kind, _encode(value), None)
             return value
-        # The child of a fork has a tape of its own, which is not this one.
-        recorded = (
-            self._recorded.get((lane.hash, kind)) if self._sink.instance == self._instance else None
-        )
-        try:
-            data = recorded.popleft() if recorded else None
-        except IndexError:  # another thread of the same lane took the last one
-            data = None
+        data = self._next(self._tape, lane, kind)
         if data is None:
             value: Any = live()
             if since:
@@ -91,6 +87,20 @@ class Reads:
     def ahead(self, kind: str) -> Any:
         """How far a clock of the tape is ahead of the real one."""
         return self._ahead.get(kind, 0)
+
+    def _next(self, tape: IndexedTape, lane: lanes.Lane, kind: str) -> bytes | None:
+        """What ``tape`` answers; None where it does not."""
+        # The child of a fork has a tape of its own, which is not this one.
+        waiting = (
+            self._recorded.get((lane.hash, kind)) if self._sink.instance == self._instance else None
+        )
+        try:
+            fact = tape.fact(waiting.pop()) if waiting else None
+        except IndexError:  # another thread of the same lane took the last one
+            return None
+        if fact is None:
+            return None
+        return b"" if fact.body is None else tape.read(fact.body)
 
     def _keep(self, lane: lanes.Lane, kind: str, data: bytes, fidelity: Fidelity | None) -> None:
         attributes: dict[str, Any] = {a.PLAYHEAD_READ_KIND: kind}

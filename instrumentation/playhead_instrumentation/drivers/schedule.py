@@ -2,12 +2,46 @@
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
 from playhead_semconv.facts import Delivery
 
 W = TypeVar("W")
+
+
+class Order:
+    """The deliveries of a tape, each at its place. Takes 8 bytes a delivery."""
+
+    def __init__(self, dues: Iterable[Delivery] = ()) -> None:
+        self._dues = array("Q")
+        self.add(dues)
+
+    def add(self, dues: Iterable[Delivery]) -> None:
+        """In any order; places are given by `settle`."""
+        self._dues.extend(map(_packed, dues))
+
+    def settle(self) -> None:
+        """Nothing is added any more."""
+        self._dues = array("Q", sorted(set(self._dues)))
+
+    def place(self, due: Delivery) -> int:
+        """Where ``due`` stands, from 0; -1 where the tape does not hold it."""
+        packed = _packed(due)
+        place = bisect_left(self._dues, packed)
+        return place if place < len(self._dues) and self._dues[place] == packed else -1
+
+    def __len__(self) -> int:
+        return len(self._dues)
+
+    def __getitem__(self, place: int) -> Delivery:
+        return Delivery(*divmod(self._dues[place], 1 << 32))
+
+
+def _packed(due: Delivery) -> int:
+    return due.batch << 32 | due.order
 
 
 class Schedule(Generic[W]):
@@ -18,9 +52,9 @@ class Schedule(Generic[W]):
     A waiter is whatever its owner calls one.
     """
 
-    def __init__(self, order: Iterable[Delivery]) -> None:
-        self._order = sorted(set(order), key=lambda due: (due.batch, due.order))
-        self._places = {due: place for place, due in enumerate(self._order)}
+    def __init__(self, order: Order | Iterable[Delivery]) -> None:
+        self._order = order if isinstance(order, Order) else Order(order)
+        self._order.settle()
         self._next = 0
         self._batch: int | None = None
         self._waiting: dict[int, W] = {}
@@ -42,7 +76,7 @@ class Schedule(Generic[W]):
 
     def arrive(self, waiter: W, due: Delivery) -> bool:
         """Somebody wants to enter; True if at once, without a call of `went_on`."""
-        place = self._places.get(due, -1)
+        place = self._order.place(due)
         if place == self._next and self._out is None and due.batch == self._batch:
             self._pass()
             return True
@@ -58,7 +92,7 @@ class Schedule(Generic[W]):
 
     def skip(self, dues: Iterable[Delivery]) -> None:
         """Nobody will come for these."""
-        self._skipped.update(self._places[due] for due in dues if due in self._places)
+        self._skipped.update(place for due in dues if (place := self._order.place(due)) >= self._next)
         self._pass_skipped()
 
     def release(self) -> W | None:
@@ -74,7 +108,7 @@ class Schedule(Generic[W]):
 
     def went_on(self, due: Delivery) -> W | None:
         """A waiter that was let through goes on; who follows in the same batch, at once."""
-        if self._out is None or self._places.get(due, -1) != self._out:
+        if self._out is None or self._order.place(due) != self._out:
             return None
         self._out = None
         self._pass()
@@ -98,4 +132,5 @@ class Schedule(Generic[W]):
 
     def _pass_skipped(self) -> None:
         while self._out is None and self._next in self._skipped:
+            self._skipped.discard(self._next)
             self._next += 1

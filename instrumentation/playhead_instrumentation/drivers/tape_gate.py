@@ -15,7 +15,7 @@ from playhead_instrumentation.drivers import quiet_hooks
 from playhead_instrumentation.drivers.gate import Called, Turn, nothing, running_loop
 from playhead_instrumentation.drivers.held_gate import HeldGate
 from playhead_instrumentation.drivers.real_time import REAL
-from playhead_instrumentation.drivers.schedule import Schedule
+from playhead_instrumentation.drivers.schedule import Order, Schedule
 from playhead_instrumentation.drivers.waiting import Waiting
 from playhead_semconv.facts import Delivery, ExchangeId
 
@@ -37,7 +37,7 @@ class TapeGate(HeldGate):
 
     def __init__(
         self,
-        order: Iterable[Delivery],
+        order: Order | Iterable[Delivery],
         *,
         level: str = "causal",
         patience_s: float = PATIENCE_S,

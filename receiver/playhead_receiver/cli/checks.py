@@ -21,7 +21,7 @@ from playhead_receiver.lock import running
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError
-from playhead_semconv.tapes import level_of
+from playhead_semconv.folds import level_of
 
 if TYPE_CHECKING:
     from playhead_replay import Run

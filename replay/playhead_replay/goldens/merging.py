@@ -9,8 +9,9 @@ import msgspec
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, ExchangeId, Fact
+from playhead_semconv.folds import fold_exchanges
 from playhead_semconv.seams import Tape
-from playhead_semconv.tapes import MemoryTape, fold_exchanges
+from playhead_semconv.tapes import MemoryTape
 
 
 def answered(recorded: Iterable[Tape], now: Tape) -> MemoryTape:

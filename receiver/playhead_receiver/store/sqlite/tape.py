@@ -11,7 +11,7 @@ from playhead_receiver.store.sqlite.reader import Reader
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import CorruptTape, TapeError
 from playhead_semconv.facts import Content, Exchange, ExchangeId, Fact, digest_of
-from playhead_semconv.tapes import fold_exchanges
+from playhead_semconv.folds import fold_exchanges
 
 RUNS_KEPT = 8
 WHOLE_KEPT_BYTES = 32 * 1024 * 1024

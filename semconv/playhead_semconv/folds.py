@@ -1,0 +1,120 @@
+"""Folds of facts: into exchanges, into how something ended, into a level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import (
+    Ask,
+    Content,
+    End,
+    ErrorRecord,
+    Exchange,
+    ExchangeId,
+    Fact,
+    Fidelity,
+    Part,
+)
+
+
+def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
+    """Fold request, response, data and end facts into exchanges, in order of their requests."""
+    exchanges: dict[ExchangeId, Exchange] = {}
+    made: set[ExchangeId] = set()
+    """Whose request body was made while it was sent."""
+    for fact in facts:
+        if fact.exchange is None:
+            continue
+        if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST:
+            at = fact.attributes
+            if fact.body is None:
+                made.add(fact.exchange)
+            exchanges[fact.exchange] = Exchange(
+                id=fact.exchange,
+                ask=Ask(
+                    kind=fact.exchange.kind,
+                    key=str(at[a.PLAYHEAD_ASK_KEY]),
+                    body=fact.body or Content.chunk(b""),
+                    effect="write" if at.get(a.PLAYHEAD_ASK_EFFECT) == "write" else "read",
+                    direction="in" if at.get(a.PLAYHEAD_EXCHANGE_DIRECTION) == "in" else "out",
+                    details=at,
+                ),
+                time_ns=fact.time_ns,
+                trace_id=fact.trace_id,
+                span_id=fact.span_id,
+                first_seq=fact.seq,
+                last_seq=fact.seq,
+            )
+            continue
+        exchange = exchanges.get(fact.exchange)
+        if exchange is None:
+            continue
+        exchange.last_seq = fact.seq
+        if fact.name == e.PLAYHEAD_EXCHANGE_RESPONSE:
+            exchange.head = fact.attributes
+            exchange.head_delivery = fact.delivery
+            exchange.head_time_ns = fact.time_ns
+            exchange.head_after = len(exchange.sent)
+        elif fact.name == e.PLAYHEAD_EXCHANGE_DATA and fact.body is not None:
+            if fact.attributes.get(a.PLAYHEAD_EXCHANGE_DIRECTION) == "out":
+                exchange.sent.append(_part_of(fact, fact.body))
+                continue
+            exchange.parts.append(_part_of(fact, fact.body, len(exchange.sent)))
+        elif fact.name == e.PLAYHEAD_EXCHANGE_END:
+            exchange.end = msgspec.structs.replace(end_of(fact), after=len(exchange.sent))
+            if a.PLAYHEAD_FIDELITY in fact.attributes:
+                exchange.fidelity = Fidelity(fact.attributes[a.PLAYHEAD_FIDELITY])
+    for id in made:
+        exchange = exchanges[id]
+        if exchange.sent:
+            whole = Content.of(b"".join(piece.data.inline or b"" for piece in exchange.sent))
+            exchange.ask = msgspec.structs.replace(exchange.ask, body=whole)
+    return exchanges
+
+
+def _part_of(fact: Fact, body: Content, after: int = 0) -> Part:
+    return Part(body, fact.time_ns, fact.delivery, fact.attributes, after)
+
+
+def end_of(fact: Fact) -> End:
+    """The `End` that an exchange-end fact carries."""
+    at = fact.attributes
+    how = at.get(a.PLAYHEAD_END_HOW)
+    error = None
+    if a.PLAYHEAD_ERROR_QUALNAME in at:
+        error = ErrorRecord(
+            str(at.get(a.PLAYHEAD_ERROR_MODULE, "")),
+            str(at[a.PLAYHEAD_ERROR_QUALNAME]),
+            str(at.get(a.PLAYHEAD_ERROR_MESSAGE, "")),
+            list(at.get(a.PLAYHEAD_ERROR_ARGS, [])),
+            str(at.get(a.PLAYHEAD_ERROR_PHASE, "")),
+        )
+    return End(
+        how if how in ("complete", "error") else "abandoned",
+        fact.delivery,
+        error,
+        fact.time_ns,
+        _digest(at.get(a.PLAYHEAD_END_DIGEST)),
+        at,
+        fact.body,
+    )
+
+
+def _digest(text: object) -> bytes:
+    try:
+        return bytes.fromhex(text) if isinstance(text, str) else b""
+    except ValueError:
+        return b""
+
+
+def level_of(facts: Iterable[Fact]) -> str:
+    """The level at which a tape was recorded: the last that it says."""
+    level = "causal"
+    for fact in facts:
+        if fact.name in (e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT):
+            level = str(fact.attributes.get(a.PLAYHEAD_RUN_LEVEL, level))
+    return level
