@@ -1,4 +1,4 @@
-"""An agent edits files through `sed`, `git commit` and Python and reads them back: it replays identical."""
+"""An agent edits files through `sed`, `git commit` and Python, reads them back, and replays identical."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ def test_a_pipe_of_the_programs_own_is_not_answered_wrongly(passed):
         reads, writes = numbers[:] = os.pipe()
         try:
             if passed:
-                subprocess.run(["sh", "-c", f"echo x >&{writes}"], pass_fds=(writes,))
+                subprocess.run(["bash", "-c", f"echo x >&{writes}"], pass_fds=(writes,), check=True)
             else:
                 subprocess.run(["echo", "x"], stdout=writes)
             return os.read(reads, 10)
