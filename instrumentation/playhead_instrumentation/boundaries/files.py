@@ -332,7 +332,7 @@ class Entry:
         is_bytes = isinstance(folder, bytes)
         self.name: Any = os.fsencode(name) if is_bytes else name
         beneath: str | bytes = b"" if is_bytes else ""
-        beneath = beneath if isinstance(folder, int) else cast("Any", folder)
+        beneath = beneath if isinstance(folder, int) else folder
         self.path: Any = os.path.join(beneath, self.name)
         self._name = os.path.join(absolute, name)
         self._kind = kind
