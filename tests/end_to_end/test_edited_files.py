@@ -1,4 +1,4 @@
-"""An agent edits files through `sed`, `git commit` and Python, reads them back, and replays identical."""
+"""An agent edits files through `sed`, git and Python, reads them back, and replays identical."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_edited_files(provider: Provider, tmp_path: Path, level: str):
         status, report = home.report("agent-1")
         assert report["divergences"] == []
         assert (status, report["verdict"]) == (0, "identical")
-        assert report["boundaries"]["process"]["exact"] == 12
+        assert report["boundaries"]["process"]["exact"] == 11
         assert tree(folder) == after
     # The agent's work is not there, and neither is its repository: the same all the same.
     subprocess.run(["git", "reset", "-q", "--hard", "HEAD~2"], cwd=folder, check=True)
