@@ -122,7 +122,7 @@ class Player:
             return LIVE
         number = waiting.popleft()
         self._shelf.use(number)
-        return Live(self._exchange(number))
+        return Live(self._exchange(number), self._tape.instance)
 
     def _exchange(self, number: int) -> Exchange:
         found = self._tape.exchange(self._recordings[number].id)
