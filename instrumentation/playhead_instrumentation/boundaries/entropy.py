@@ -156,4 +156,7 @@ def _uuid(original: Any, data: bytes, safe: int | None) -> Any:
 def _separate(generator: ModuleType) -> None:
     """Ids of spans are not drawn from the generator that the program may have seeded."""
     required(generator, "random")
-    generator.__dict__["random"] = random.SystemRandom()
+    own = random.Random(_urandom(SEED_BYTES))
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=lambda: own.seed(_urandom(SEED_BYTES)))
+    generator.__dict__["random"] = own
