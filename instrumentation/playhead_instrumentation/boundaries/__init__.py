@@ -13,6 +13,7 @@ from playhead_instrumentation.boundaries import (
     network,
     output,
     process,
+    sqlite,
 )
 from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session
@@ -23,6 +24,7 @@ def watch(patches: Patches, session: Session) -> None:
     clock.watch(patches)
     entropy.watch(patches, session)
     files.watch(patches, session)
+    sqlite.watch(patches, session)
     http.watch(patches)
     http_stdlib.watch(patches)
     http_urllib3.watch(patches)
