@@ -14,7 +14,6 @@ import functools
 import inspect
 import sys
 import threading
-import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -373,15 +372,20 @@ def _hook_executor() -> None:
     @functools.wraps(as_completed)
     def as_completed_in_order(fs: Any, timeout: float | None = None) -> Any:
         # Those that are done already it yields in the order of a set; here in that of their ends.
-        until = None if timeout is None else time.monotonic() + timeout
+        until = None if timeout is None else _waited_s() + timeout
         jobs = list(dict.fromkeys(fs))
         while done := sorted((job for job in jobs if job.done()), key=_end_of):
             yield from done
             jobs = [job for job in jobs if job not in set(done)]
-        left = None if until is None else max(0.0, until - time.monotonic())
+        left = None if until is None else max(0.0, until - _waited_s())
         yield from as_completed(jobs, left)
 
     futures.as_completed = as_completed_in_order
+
+
+def _waited_s() -> float:
+    # The standard library's clock for waits: what is left of a timeout is left at replay too.
+    return vars(threading)["_time"]()
 
 
 def _end_of(job: Future[Any]) -> tuple[int, int]:

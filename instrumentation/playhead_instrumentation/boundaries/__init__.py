@@ -6,14 +6,23 @@ from playhead_instrumentation.boundaries import (
     clock,
     entropy,
     files,
+    grpc_aio,
+    grpc_sync,
     http,
     http_aiohttp,
     http_stdlib,
     http_urllib3,
+    inputs,
+    logs,
+    mcp,
     network,
     output,
     process,
     sqlite,
+    stdin,
+    timers,
+    websocket_asyncio,
+    websocket_sync,
 )
 from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session
@@ -22,6 +31,7 @@ from playhead_instrumentation.session import Session
 def watch(patches: Patches, session: Session) -> None:
     """Patch every boundary, each when its module is imported."""
     clock.watch(patches)
+    timers.watch(patches)
     entropy.watch(patches, session)
     files.watch(patches, session)
     sqlite.watch(patches, session)
@@ -29,6 +39,14 @@ def watch(patches: Patches, session: Session) -> None:
     http_stdlib.watch(patches)
     http_urllib3.watch(patches)
     http_aiohttp.watch(patches)
+    grpc_sync.watch(patches)
+    grpc_aio.watch(patches)
+    websocket_asyncio.watch(patches)
+    websocket_sync.watch(patches)
+    stdin.watch(patches)
+    logs.watch(patches)
+    mcp.watch(patches)
     output.watch(patches, session)
     process.watch(patches, session)
+    inputs.watch(patches)
     network.watch(session)

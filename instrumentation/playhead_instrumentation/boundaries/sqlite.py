@@ -15,7 +15,6 @@ from types import ModuleType
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote
 
-from playhead_instrumentation.boundaries import files
 from playhead_instrumentation.boundaries.files import Covered, absolute
 from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.patches import Patches, Unpatchable, required

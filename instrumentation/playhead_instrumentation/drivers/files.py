@@ -18,8 +18,8 @@ import blake3
 import msgspec
 
 from playhead_instrumentation import lanes
+from playhead_instrumentation.databases import SMALL_BYTES, Databases, Found
 from playhead_instrumentation.drivers.bodies import Bodies
-from playhead_instrumentation.drivers.databases import SMALL_BYTES, Databases, Found
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.workspace import LIMIT_BYTES, Workspace
 from playhead_semconv import attributes as a
@@ -105,7 +105,6 @@ class Files:
         self._folders: dict[int, str] = {}
         self.ended = False
         """Whether nothing is asked any more: what happens now, nobody hears of."""
-        self.databases = Databases(self.workspace.place, limit_bytes)
         self._of = b""
         self._renew()
 
@@ -115,6 +114,8 @@ class Files:
         self._bodies = Bodies(self._redactor.body)
         self._held: set[bytes] = set()
         self._known: dict[str, tuple[tuple[int, int, int], Content]] = {}
+        self.databases = Databases(self.workspace.place, self._limit_bytes)
+        self.workspace.is_database = self.databases.is_open
 
     @property
     def quiet(self) -> bool:
@@ -290,7 +291,6 @@ class Files:
     def _after_fork(self) -> None:
         if self._of != self._sink.instance:
             self._handles.clear()
-            self.databases = Databases(self.workspace.place, self._limit_bytes)
             self._renew()
 
     def _written(self, handle: Handle) -> Written | None:

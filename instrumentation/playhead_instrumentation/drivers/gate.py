@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import itertools
 from asyncio import AbstractEventLoop, _get_running_loop  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
-from collections.abc import Generator, Iterable
-from typing import Any, Protocol
+from collections.abc import Callable, Generator, Iterable
+from contextvars import Context
+from typing import Any, Protocol, TypeAlias
 
-from playhead_semconv.facts import Delivery
+from playhead_semconv.facts import Delivery, ExchangeId
 
 running_loop = _get_running_loop
 """The loop that runs in this thread, else None."""
+
+
+Called: TypeAlias = Callable[[Delivery | None], None]
+"""Told of the delivery at which somebody was let in."""
 
 
 class Turn(Protocol):
@@ -24,6 +29,19 @@ class Turn(Protocol):
         """Suspend until it is this one's turn. Cancelling gives the place up."""
         ...
 
+    def give_up(self) -> None:
+        """Have it wait no longer, from any thread: it goes on without a delivery."""
+        ...
+
+    def call(
+        self, loop: AbstractEventLoop, called: Called, context: Context | None = None
+    ) -> Callable[[], None]:
+        """Have ``called`` called in this thread's ``loop`` at this one's turn, at once where it may.
+
+        What is returned gives the place up.
+        """
+        ...
+
 
 class Gate(Protocol):
     """Orders what enters the program."""
@@ -31,12 +49,18 @@ class Gate(Protocol):
     level: str
     """``causal``: nothing is held back; ``strict``: one thing enters at a time."""
 
-    def arrive(self, due: Delivery | None) -> Turn:
-        """Something has come. ``due``: when it came on the tape that is played; None: it is live."""
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
+        """Something has come. ``due``: when it came on the tape that is played; None: it is live.
+
+        ``who``: how it is called where it enters out of order.
+        """
         ...
 
-    def never(self) -> Turn:
-        """What had not come when the tape was made: its turn does not come either."""
+    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
+        """What had not come when the tape was made: its turn does not come either.
+
+        ``after_s``: but where nobody else goes on, because so much time has passed.
+        """
         ...
 
     def skip(self, dues: Iterable[Delivery]) -> None:
@@ -60,11 +84,11 @@ class OpenGate:
         self._batches = itertools.count(1)
         self._ticks: dict[AbstractEventLoop, _Tick] = {}
 
-    def arrive(self, due: Delivery | None) -> Turn:
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
         """At once."""
         return self
 
-    def never(self) -> Turn:
+    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
         """A live thing comes when it comes."""
         return self
 
@@ -91,6 +115,9 @@ class OpenGate:
         tick.order += 1
         return delivery
 
+    def give_up(self) -> None:
+        """Nobody waits."""
+
     def alone(self) -> Delivery:
         """The delivery of what enters alone: a batch of its own."""
         return Delivery(next(self._batches), 0)
@@ -98,6 +125,17 @@ class OpenGate:
     def __await__(self) -> Generator[Any, None, Delivery]:
         return self.wait()
         yield
+
+    def call(
+        self, loop: AbstractEventLoop, called: Called, context: Context | None = None
+    ) -> Callable[[], None]:
+        """At once."""
+        called(self.wait())
+        return nothing
+
+
+def nothing() -> None:
+    """There is no place to give up."""
 
 
 class _Tick:

@@ -5,22 +5,15 @@ Who wants to enter waits in a line; whenever everybody else waits too, the line 
 
 from __future__ import annotations
 
-import _thread
-import asyncio
 import threading
-import time
 from abc import abstractmethod
-from collections.abc import Generator, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
 
-from playhead_instrumentation.drivers import quiet_hooks
-from playhead_instrumentation.drivers.gate import Turn, running_loop
+from playhead_instrumentation.drivers import loops, quiet_hooks
+from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.quiet import Quiet
-from playhead_semconv.errors import ExchangeExhausted
-from playhead_semconv.facts import Delivery
-
-SPIN_TICKS = 256
-"""A loop that has not been idle for so many ticks is taken to spin, and to be quiet in that tick."""
+from playhead_instrumentation.drivers.waiting import Waiting
+from playhead_semconv.facts import Delivery, ExchangeId
 
 
 class HeldGate:
@@ -41,24 +34,28 @@ class HeldGate:
         ``live``: the world outside answers, not a tape. ``hold_s``, ``computing_hold_s``: see `Quiet`.
         """
         self._lock = threading.RLock()
-        self._poll_s = poll_s
+        self.poll_s = poll_s
         self._closed = False
-        self._quiet = Quiet(
+        self.on_spun: Callable[[Delivery, int], None] = _nobody
+        """Told of what entered while a loop spun, and for how many ticks it had by then."""
+        self._spun: int | None = None
+        """So many ticks the loop has spun that looks whether somebody may enter; None: none does."""
+        self.books = Quiet(
             self._lock,
             self.advance,
             self._forked,
             hold_s=hold_s,
             computing_hold_s=computing_hold_s,
         )
-        quiet_hooks.keep(self._quiet, live=live)
-        quiet_hooks.hook_loop(self._watch)
+        quiet_hooks.keep(self.books, live=live)
+        loops.watch(self)
 
     @abstractmethod
-    def arrive(self, due: Delivery | None) -> Turn:
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
         """Something has come."""
 
     @abstractmethod
-    def never(self) -> Turn:
+    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
         """Something will not come."""
 
     @abstractmethod
@@ -102,7 +99,7 @@ class HeldGate:
         with self._lock:
             if self._closed or not self._anybody():
                 return
-            if not (self._quiet.quiet() or self._quiet.overdue()):
+            if not (self.books.quiet() or self.books.overdue()):
                 return
             waiter = self._next()
             if waiter is not None:
@@ -111,16 +108,23 @@ class HeldGate:
     def enter(self, waiter: Waiting) -> bool:
         """``waiter`` begins to wait; True if it need not."""
         with self._lock:
-            if not self._joins(waiter):
-                return False
-            if waiter.blocks:
-                # It comes from outside, and has its turn from now on: nobody else is let through.
-                self._quiet.wake(waiter.place)
-            return True
+            if waiter.given_up:
+                return True
+            at_once = self._joins(waiter)
+            if at_once:
+                waiter.came = True
+                self._entered()
+                if waiter.blocks:
+                    self.books.wake(waiter.place)  # before somebody else finds all quiet
+            return at_once
+
+    def _entered(self) -> None:
+        if self._spun is not None:
+            self._spun = 0
 
     def goes_on(self) -> None:
         """Somebody who need not wait runs on in this thread."""
-        self._quiet.goes_on()
+        self.books.goes_on()
 
     def went_on(self, waiter: Waiting) -> None:
         """``waiter`` goes on."""
@@ -135,143 +139,50 @@ class HeldGate:
             self._left(waiter)
         self.went_on(waiter)
 
+    def dismiss(self, waiter: Waiting) -> None:
+        """``waiter`` is to wait no longer, wherever it does."""
+        with self._lock:
+            if waiter.came:
+                return
+            waiter.given_up = True
+            self._left(waiter)
+            self._let_through(waiter)
+
     def block(self, waiter: Waiting) -> None:
         """Wait in this thread."""
-        self._quiet.waits()
+        self.books.waits()
         try:
-            while not waiter.opened.acquire(timeout=self._poll_s):
+            while not waiter.opened.acquire(timeout=self.poll_s):
                 self.advance()
         except BaseException:
             self.leave(waiter)
             raise
         finally:
-            self._quiet.goes_on()
+            self.books.goes_on()
 
     def _let_through(self, waiter: Waiting) -> None:
-        if waiter.blocks or self._quiet.selects(waiter.place):
-            self._quiet.wake(waiter.place)
+        self._entered()
+        if waiter.blocks or self.books.selects(waiter.place):
+            self.books.wake(waiter.place)
         if not waiter.let_through():
             self.went_on(waiter)
 
-    def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Look at an event loop whenever it would wait."""
-        selector: Any = getattr(loop, "_selector", None)
-        if selector is None or not hasattr(loop, "_ready"):
-            return
-        self._quiet.runs_loop(loop)
-        if hasattr(selector.select, "__playhead__"):
-            return
-        original = selector.select
-        ticks = 0
+    def closed(self) -> bool:
+        """Whether nobody is held back any more."""
+        return self._closed
 
-        def select(timeout: float | None = None) -> Any:
-            nonlocal ticks
-            if self._closed:
-                return original(timeout)
-            if timeout is not None and timeout <= 0:
-                ticks += 1
-                if ticks >= SPIN_TICKS:
-                    ticks = 0
-                    self._quiet.selecting(None, spins=True)
-                    self._quiet.goes_on()
-                return original(timeout)
-            ticks = 0
-            until = None if timeout is None else time.monotonic() + timeout
-            self._quiet.selecting(until)
-            try:
-                while True:
-                    if loop._ready:  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-                        return original(0)
-                    left = None if until is None else max(0.0, until - time.monotonic())
-                    if self._anybody():
-                        left = self._poll_s if left is None else min(self._poll_s, left)
-                    events = original(left)
-                    if events or left is None or (until is not None and time.monotonic() >= until):
-                        return events
-                    self.advance()
-            finally:
-                self._quiet.goes_on()
+    def anybody(self) -> bool:
+        """Whether somebody waits."""
+        return self._anybody()
 
-        select.__dict__["__playhead__"] = True
-        selector.select = select
+    def spins(self, ticks: int) -> bool:
+        """The loop of this thread has spun for so many ticks; whether somebody was let through."""
+        self._spun = ticks
+        self.books.selecting(None, spins=True)
+        self.books.goes_on()
+        over, self._spun = not self._spun, None
+        return over
 
 
-class Waiting:
-    """A turn that may have to be waited for."""
-
-    __slots__ = ("_future", "_gate", "_loop", "due", "moved", "opened", "place", "refused")
-
-    def __init__(self, gate: HeldGate, due: Delivery | None) -> None:
-        self.due = due
-        """Its delivery: on the tape that is played, or, once it was let through, of the recording."""
-        self.moved = False
-        self.refused = False
-        self.place = threading.get_ident()
-        self.opened = _thread.allocate_lock()
-        self._gate = gate
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._future: asyncio.Future[None] | None = None
-
-    @property
-    def blocks(self) -> bool:
-        """Whether a thread waits here, not a task."""
-        return self._future is None
-
-    def wait(self) -> Delivery | None:
-        """Block until it is this one's turn."""
-        self.opened.acquire()
-        if self._gate.enter(self):
-            self._gate.goes_on()
-        else:
-            self._gate.block(self)
-            self._gate.went_on(self)
-        return self._delivery()
-
-    def __await__(self) -> Generator[Any, None, Delivery | None]:
-        self._loop = running_loop()
-        if self._loop is None:  # another runtime than asyncio
-            self._gate.unwatched(self)
-            return self.wait()
-        self._future = self._loop.create_future()
-        if not hasattr(self._loop, "_selector"):
-            self._gate.unwatched(self)
-        if self._gate.enter(self):
-            return self._delivery()
-        try:
-            yield from self._future
-        except BaseException:
-            self._gate.leave(self)
-            raise
-        self._gate.went_on(self)
-        return self._delivery()
-
-    def _delivery(self) -> Delivery | None:
-        if self.refused:
-            raise ExchangeExhausted(
-                "the tape ends before this was answered", hint="what happened after it was not recorded"
-            )
-        return self.due
-
-    def done(self) -> bool:
-        """Whether an async waiter waits no longer."""
-        return self._future is None or self._future.done()
-
-    def let_through(self) -> bool:
-        """It is its turn; False if nobody waits there. Called under the gate's lock, from any thread."""
-        future, loop = self._future, self._loop
-        if future is None or loop is None:
-            if self.opened.locked():
-                self.opened.release()
-        elif running_loop() is loop:
-            _settle(future)
-        else:
-            try:
-                loop.call_soon_threadsafe(_settle, future)
-            except RuntimeError:
-                return False  # the loop is closed
-        return True
-
-
-def _settle(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
+def _nobody(at: Delivery, ticks: int) -> None:
+    """Nobody wants to know."""

@@ -21,8 +21,7 @@ from typing import Any, Final
 
 import msgspec
 
-from playhead_instrumentation import lanes
-from playhead_instrumentation.drivers import databases
+from playhead_instrumentation import databases, lanes
 from playhead_instrumentation.drivers.files import (
     DATABASE,
     Effects,

@@ -10,14 +10,15 @@ in something else is told by the processor time of its thread, which does not gr
 from __future__ import annotations
 
 import _thread
+import contextlib
 import threading
-import time
 import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from playhead_instrumentation.drivers import processor
+from playhead_instrumentation.drivers.real_time import REAL
 
 HOLD_S = 0.1
 """A busy thread that used no processor time for so long is taken to wait."""
@@ -68,18 +69,19 @@ class Quiet:
         self._closed = False
         self._busy: set[int] = {threading.get_ident()}
         self._idle: dict[int, float | None] = {}
-        """Place → when it goes on by itself (`time.monotonic`); None: when somebody wakes it."""
+        """Place → when it goes on by itself (`REAL.now_s`); None: when somebody wakes it."""
         self._turns: deque[Ticket] = deque()
         self._granted: Ticket | None = None
         """Of whom it is the turn, and who has not begun to run yet."""
         self._granted_s = 0.0
         self._waited_s = 0.0
-        self._polled_s = time.monotonic()
+        self._polled_s = REAL.now_s()
         self._reserved: dict[int, Ticket] = {}
         """Tickets of places that were woken."""
-        self._joining: dict[threading.Thread, list[int]] = {}
+        self._joining: dict[threading.Thread, dict[int, Any]] = {}
+        """Who waits for the end of a thread, and the lock at which it does."""
         self._ended: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
-        self._loops: dict[int, Any] = {}
+        self._loops: dict[int, tuple[Any, Callable[[], bool]]] = {}
         self._selecting: set[int] = set()
         """Places whose event loop is idle."""
         self._away: set[int] = set()
@@ -112,8 +114,13 @@ class Quiet:
         with self._lock:
             return self.quiet() and all(until is None for until in self._idle.values())
 
+    def guesses(self) -> bool:
+        """Whether somebody is taken to wait only because no processor time is used."""
+        with self._lock:
+            return bool(self._stuck)
+
     def latest_alarm(self) -> float:
-        """When the last of those who sleep goes on (`time.monotonic`); 0: nobody does."""
+        """When the last of those who sleep goes on (`REAL.now_s`); 0: nobody does."""
         with self._lock:
             return max((until for until in self._idle.values() if until is not None), default=0.0)
 
@@ -152,7 +159,7 @@ class Quiet:
 
     def _patience(self) -> float:
         """Time (s) as those who wait have spent it: who is not let run has not waited."""
-        now = time.monotonic()
+        now = REAL.now_s()
         self._waited_s += min(now - self._polled_s, self._hold_s / 5)
         self._polled_s = now
         return self._waited_s
@@ -283,33 +290,36 @@ class Quiet:
             self._away.discard(place)
             for kept in (self._idle, self._stuck, self._watched, self._loops):
                 kept.pop(place, None)
-            for joining in self._joining.pop(thread, []):
+            for joining, lock in self._joining.pop(thread, {}).items():
                 self.wake(joining)
+                if lock is not None:
+                    with contextlib.suppress(RuntimeError):  # its turn has come meanwhile
+                        lock.release()
             self._grant()
         self._changed()
 
-    def joins(self, thread: threading.Thread, until: float | None) -> None:
-        """This thread waits for the end of another."""
+    def joins(self, thread: threading.Thread, until: float | None = None, lock: Any = None) -> None:
+        """This thread waits for the end of another, which is told by a release of ``lock``."""
         place = threading.get_ident()
         with self._lock:
             over = thread in self._ended
             if not over:
-                self._joining.setdefault(thread, []).append(place)
+                self._joining.setdefault(thread, {})[place] = lock
+            elif lock is not None:
+                lock.release()
         if not over:
             self.waits(until)
 
     def joined(self, thread: threading.Thread) -> None:
         """It waits no longer."""
         with self._lock:
-            joining = self._joining.get(thread, [])
-            if threading.get_ident() in joining:
-                joining.remove(threading.get_ident())
+            self._joining.get(thread, {}).pop(threading.get_ident(), None)
         self.goes_on()
 
-    def runs_loop(self, loop: Any) -> None:
-        """This thread runs an event loop."""
+    def runs_loop(self, loop: Any, ready: Callable[[], bool]) -> None:
+        """This thread runs an event loop. ``ready``: whether it has something to do."""
         with self._lock:
-            self._loops[threading.get_ident()] = loop
+            self._loops[threading.get_ident()] = loop, ready
 
     def stops_loop(self) -> None:
         """It does not run any more."""
@@ -320,8 +330,13 @@ class Quiet:
         """Another thread has given an event loop something to do."""
         with self._lock:
             for place in self._selecting:
-                if self._loops.get(place) is loop:
+                if place in self._loops and self._loops[place][0] is loop:
                     self.wake(place)
+
+    def comes(self, place: int) -> bool:
+        """Whether a place that was woken runs soon: it does not block in something unknown."""
+        with self._lock:
+            return place not in self._stuck and place not in self._away
 
     def selects(self, place: int) -> bool:
         """Whether the event loop of a place is idle."""
@@ -352,7 +367,7 @@ class Quiet:
 
     def _ready(self) -> bool:
         return any(
-            self._loops[place]._ready
+            self._loops[place][1]()
             for place in self._selecting
             if place in self._loops and place not in self._reserved
         )

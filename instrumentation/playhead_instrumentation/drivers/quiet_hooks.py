@@ -1,4 +1,4 @@
-"""What keeps the books of `Quiet`: threads, jobs of executors, conditions, sleeps, wakes of event loops.
+"""What keeps the books of `Quiet`: threads, jobs of executors, conditions, joins, wakes of event loops.
 
 The patches stay in place; they look whether books are kept, and do as the original does where not.
 """
@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import _thread
 import asyncio
-import contextlib
 import functools
 import itertools
 import os
 import threading
-import time
 import weakref
 from collections import deque
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import thread as executor_threads
 from typing import Any
 
 from playhead_instrumentation import lanes
-from playhead_instrumentation.drivers import lines, locks, queues
+from playhead_instrumentation.drivers import lines, locks, queues, wakes
 from playhead_instrumentation.drivers.quiet import Quiet, Ticket
 from playhead_instrumentation.patches import PATCHES, required
 
@@ -41,14 +38,18 @@ def keep(books: Quiet | None, *, live: bool = False) -> None:
 
 
 @functools.cache
+def install() -> None:
+    """Patch what has timeouts, at any level. Once."""
+    PATCHES.attempt("threading.Condition", _hook_conditions)
+    PATCHES.attempt("threading.Thread", _hook_threads)
+
+
+@functools.cache
 def _hook() -> None:
     for name, hook in (
-        ("threading.Condition", _hook_conditions),
         ("threading.Lock", locks.hook),
         ("queue.SimpleQueue", queues.hook),
-        ("threading.Thread", _hook_threads),
         ("concurrent.futures.thread", _hook_jobs),
-        ("time.sleep", _hook_sleep),
         ("asyncio.call_soon_threadsafe", _hook_wakes),
     ):
         PATCHES.attempt(name, hook)
@@ -59,10 +60,6 @@ def _hook() -> None:
 def _after_fork() -> None:
     if _books is not None:
         _books.after_fork()
-
-
-def _until(timeout: float | None) -> float | None:
-    return None if timeout is None else time.monotonic() + max(0.0, timeout)
 
 
 _places: dict[Any, int] = {}
@@ -76,33 +73,47 @@ def _hook_conditions() -> None:
     @functools.wraps(wait)
     def wait_for_the_turn(self: Any, timeout: float | None = None) -> bool:
         books = _books
-        if books is None or not self._is_owned() or (timeout is not None and timeout <= 0):
+        if not self._is_owned() or (timeout is not None and timeout <= 0):
             return wait(self, timeout)
         if lanes.current() is lanes.SHADOW:
             return wait(self, timeout)
+        wake = None if timeout is None else wakes.opened("wait", timeout)
+        if books is None:
+            woken = wait(self, timeout)
+            if wake is not None and not woken:
+                wake.passed()
+            return woken
         # As the original does, but that the turn comes before the lock is taken again.
-        waiter = _thread.allocate_lock()
-        waiter.acquire()
+        turn = None if wake is None else wake.waiting()
+        if turn is not None:
+            waiter = turn.opened
+        else:
+            waiter = _thread.allocate_lock()
+            waiter.acquire()
         self._waiters.append(waiter)
         _places[waiter] = threading.get_ident()
-        woken = False
-        books.waits(_until(timeout))
+        books.waits()
         saved = self._release_save()
         try:
-            if timeout is None:
-                woken = waiter.acquire()
+            if wake is not None and turn is not None:
+                wake.comes_first(turn)
+            elif timeout is None:
+                waiter.acquire()
             else:
-                woken = waiter.acquire(True, timeout) if timeout > 0 else waiter.acquire(False)
-            return woken
+                waiter.acquire(True, timeout)
         finally:
             del _places[waiter]
             try:
                 books.goes_on()
             finally:
                 self._acquire_restore(saved)
+                # Who is notified is taken out.
+                woken = waiter not in self._waiters
                 if not woken:
-                    with contextlib.suppress(ValueError):
-                        self._waiters.remove(waiter)
+                    self._waiters.remove(waiter)
+        if wake is not None and turn is not None:
+            wake.ended(turn, woken)
+        return woken
 
     @functools.wraps(notify)
     def wake_and_notify(self: Any, n: int = 1) -> None:
@@ -118,15 +129,6 @@ def _hook_conditions() -> None:
     owner.wait, owner.notify = wait_for_the_turn, wake_and_notify
 
 
-def _is_place(thread: threading.Thread) -> bool:
-    """Not playhead's own threads, and not those that export telemetry."""
-    if thread.name.startswith(lanes.OWN_THREADS):
-        return False
-    target = getattr(thread, "_target", None)
-    module = getattr(target, "__module__", None) or type(thread).__module__
-    return not module.startswith("opentelemetry.")
-
-
 def _hook_threads() -> None:
     owner: Any = threading.Thread
     start, run = required(owner, "start"), required(owner, "_bootstrap_inner")
@@ -135,7 +137,7 @@ def _hook_threads() -> None:
     @functools.wraps(start)
     def start_with_a_turn(self: threading.Thread) -> None:
         books = _books
-        if books is None or not _is_place(self) or lanes.current() is lanes.SHADOW:
+        if books is None or not wakes.is_of_program(self) or lanes.current() is lanes.SHADOW:
             return start(self)
         # What an executor's worker does has turns of its own.
         works = getattr(getattr(self, "_target", None), "__module__", "") == executor_threads.__name__
@@ -166,13 +168,33 @@ def _hook_threads() -> None:
     @functools.wraps(join)
     def join_and_wait(self: threading.Thread, timeout: float | None = None) -> None:
         books = _books
-        if books is None or not self.is_alive() or (timeout is not None and timeout <= 0):
+        if getattr(self, "_target", None) is not None and not wakes.is_of_program(self):
             return join(self, timeout)
-        books.joins(self, _until(timeout))
-        try:
+        if not self.is_alive() or self is threading.current_thread():
+            return join(self, timeout)
+        if timeout is not None and timeout <= 0:
+            return join(self, timeout)
+        wake = None if timeout is None else wakes.opened("join", timeout)
+        if books is None:
             join(self, timeout)
+            if wake is not None and self.is_alive():
+                wake.passed()
+            return
+        turn = None if wake is None else wake.waiting()
+        if wake is None or turn is None:
+            books.joins(self)
+            try:
+                return join(self, timeout)
+            finally:
+                books.joined(self)
+        books.joins(self, lock=turn.opened)
+        try:
+            passed = wake.comes_first(turn)
         finally:
             books.joined(self)
+        if not passed:
+            join(self)  # it is about to end
+        wake.ended(turn, not passed)
 
     owner.start, owner._bootstrap_inner, owner.join = start_with_a_turn, run_in_turn, join_and_wait
 
@@ -276,23 +298,6 @@ def _hook_jobs() -> None:
     executor.submit, item.__init__, item.run = submit_with_a_turn, make_with_a_turn, run_in_turn
 
 
-def _hook_sleep() -> None:
-    sleep = time.sleep
-
-    @functools.wraps(sleep)
-    def sleep_and_wait(seconds: float, /) -> None:
-        books = _books
-        if books is None:
-            return sleep(seconds)
-        books.waits(_until(seconds))
-        try:
-            sleep(seconds)
-        finally:
-            books.goes_on()
-
-    time.sleep = sleep_and_wait
-
-
 def _hook_wakes() -> None:
     owner: Any = asyncio.BaseEventLoop
     original = required(owner, "call_soon_threadsafe")
@@ -306,21 +311,3 @@ def _hook_wakes() -> None:
         return handle
 
     owner.call_soon_threadsafe = call_and_wake
-
-
-def hook_loop(watch: Callable[[asyncio.AbstractEventLoop], None]) -> None:
-    """Have ``watch`` told of every event loop that is run, from now on."""
-    owner: Any = asyncio.BaseEventLoop
-    original = required(owner, "run_forever")
-    run_forever = getattr(original, "__wrapped__", original)
-
-    @functools.wraps(run_forever)
-    def watched(self: Any) -> None:
-        watch(self)
-        try:
-            run_forever(self)
-        finally:
-            if _books is not None:
-                _books.stops_loop()
-
-    owner.run_forever = watched

@@ -88,6 +88,10 @@ class Reads:
         self._keep(lane, kind, data, Fidelity.EXACT)
         return value
 
+    def ahead(self, kind: str) -> Any:
+        """How far a clock of the tape is ahead of the real one."""
+        return self._ahead.get(kind, 0)
+
     def _keep(self, lane: lanes.Lane, kind: str, data: bytes, fidelity: Fidelity | None) -> None:
         attributes: dict[str, Any] = {a.PLAYHEAD_READ_KIND: kind}
         if fidelity is not None:

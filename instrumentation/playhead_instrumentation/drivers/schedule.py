@@ -32,6 +32,10 @@ class Schedule(Generic[W]):
     def __len__(self) -> int:
         return len(self._waiting) + len(self._late)
 
+    def following(self) -> Delivery | None:
+        """What comes next on the tape; None: nothing more."""
+        return self._order[self._next] if self._next < len(self._order) else None
+
     def waiting(self) -> list[W]:
         """Who waits."""
         return [*self._waiting.values(), *self._late.values()]

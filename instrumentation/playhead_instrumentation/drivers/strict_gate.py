@@ -7,14 +7,16 @@ so long.
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Iterable
 
 from playhead_instrumentation.drivers import quiet_hooks
 from playhead_instrumentation.drivers.gate import OpenGate, Turn
-from playhead_instrumentation.drivers.held_gate import HeldGate, Waiting
-from playhead_semconv.facts import Delivery
+from playhead_instrumentation.drivers.held_gate import HeldGate
+from playhead_instrumentation.drivers.quiet import GRANTED_HOLD_S
+from playhead_instrumentation.drivers.real_time import REAL
+from playhead_instrumentation.drivers.waiting import Waiting
+from playhead_semconv.facts import Delivery, ExchangeId
 
 POLL_S = 0.005
 """How often somebody who waits looks whether those who run are stuck."""
@@ -38,13 +40,13 @@ class StrictGate(HeldGate):
         self._open = OpenGate()
         super().__init__(live=True, poll_s=POLL_S, hold_s=HOLD_S, computing_hold_s=COMPUTING_HOLD_S)
 
-    def arrive(self, due: Delivery | None) -> Turn:
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
         """Something has come; it enters when all is quiet."""
-        return self._open if self._closed else Waiting(self, None)
+        return self._open if self._closed else Waiting(self, None, who)
 
-    def never(self) -> Turn:
+    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
         """A live thing comes when it comes."""
-        return self.arrive(None)
+        return self.arrive(None, who)
 
     def skip(self, dues: Iterable[Delivery]) -> None:
         """Nothing is waited for."""
@@ -71,18 +73,26 @@ class StrictGate(HeldGate):
         return bool(self._arrived)
 
     def _next(self) -> Waiting | None:
-        if self._out is not None and time.monotonic() - self._out_since_s < HOLD_S:
-            return None
-        self._out, self._out_since_s = self._arrived.popleft(), time.monotonic()
+        if self._out is not None:
+            hold_s = GRANTED_HOLD_S if self.books.comes(self._out.place) else HOLD_S
+            if REAL.now_s() - self._out_since_s < hold_s:
+                return None
+        self._out, self._out_since_s = self._arrived.popleft(), REAL.now_s()
         self._out.due = self._open.alone()
+        self._says_how_long_it_spun(self._out.due)
         return self._out
+
+    def _says_how_long_it_spun(self, at: Delivery) -> None:
+        if self._spun:
+            self.on_spun(at, self._spun)
 
     def _joins(self, waiter: Waiting) -> bool:
         if self._closed:
             waiter.due = self._open.wait()
             return True
-        if waiter.blocks and not self._arrived and self._out is None and self._quiet.alone():
+        if waiter.blocks and not self._arrived and self._out is None and self.books.alone():
             waiter.due = self._open.alone()
+            self._says_how_long_it_spun(waiter.due)
             return True
         self._arrived.append(waiter)
         return False

@@ -6,15 +6,18 @@ out of order; the gate counts that.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Generator, Iterable
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextvars import Context
 from typing import Any
 
 from playhead_instrumentation.drivers import quiet_hooks
-from playhead_instrumentation.drivers.gate import Turn, running_loop
-from playhead_instrumentation.drivers.held_gate import HeldGate, Waiting
+from playhead_instrumentation.drivers.gate import Called, Turn, nothing, running_loop
+from playhead_instrumentation.drivers.held_gate import HeldGate
+from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.drivers.schedule import Schedule
-from playhead_semconv.facts import Delivery
+from playhead_instrumentation.drivers.waiting import Waiting
+from playhead_semconv.facts import Delivery, ExchangeId
 
 POLL_S = 0.02
 """How often somebody who waits looks whether all are stuck."""
@@ -33,25 +36,38 @@ class TapeGate(HeldGate):
     """The gate of a replay. Safe from any thread."""
 
     def __init__(
-        self, order: Iterable[Delivery], *, level: str = "causal", patience_s: float = PATIENCE_S
+        self,
+        order: Iterable[Delivery],
+        *,
+        level: str = "causal",
+        patience_s: float = PATIENCE_S,
+        spun: Mapping[int, int] | None = None,
     ) -> None:
-        """``order``: what was delivered on the tape that is played; ``level``: of that tape."""
+        """``order``: what was delivered on the tape that is played; ``level``: of that tape.
+
+        ``spun``: for how many ticks a loop had spun then, by batch.
+        """
         self.level = level
         self.moved = 0
         """How many went out of order, because nobody else could proceed."""
+        self.on_moved: Callable[[ExchangeId | None], None] = _nobody
+        """Told of each of them."""
+        self._spun_on_tape = spun or {}
+        self._parked: dict[Waiting, float] = {}
+        """What did not end by time on the tape → when it would have (`REAL.now_s`)."""
         self._patience_s = patience_s
         self._schedule: Schedule[Waiting] = Schedule(order)
         self._never: list[Waiting] = []
-        self._progress_s = time.monotonic()
+        self._progress_s = REAL.now_s()
         super().__init__(live=False, poll_s=POLL_S, hold_s=HOLD_S)
 
-    def arrive(self, due: Delivery | None) -> Turn:
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
         """Something has come, which came at ``due`` on the tape; None: at once."""
-        return _AtOnce() if due is None or self._closed else Waiting(self, due)
+        return _AtOnce() if due is None or self._closed else Waiting(self, due, who)
 
-    def never(self) -> Turn:
+    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
         """A turn that comes only when the program cancels it."""
-        return Waiting(self, None)
+        return Waiting(self, None, who, after_s)
 
     def skip(self, dues: Iterable[Delivery]) -> None:
         """Nobody will come for these."""
@@ -70,6 +86,10 @@ class TapeGate(HeldGate):
                     self._schedule.went_on(waiter.due)
             for waiter in self._never:
                 waiter.let_through()
+            for waiter in self._parked:
+                waiter.left_alone = True
+                if waiter.blocks:
+                    waiter.let_through()
 
     def unwatched(self, waiter: Waiting) -> None:
         """Take its loop to wait whenever it comes by."""
@@ -80,24 +100,37 @@ class TapeGate(HeldGate):
     def _poll(self, waiter: Waiting) -> None:
         if waiter.done():
             return
-        self._quiet.waits()
-        self._quiet.goes_on()
+        self.books.waits()
+        self.books.goes_on()
         loop = running_loop()
         if loop is not None:
             loop.call_later(POLL_S / 10, self._poll, waiter)
 
     def _anybody(self) -> bool:
-        return bool(len(self._schedule) or self._never)
+        return bool(len(self._schedule) or self._never or self._parked)
 
     def _next(self) -> Waiting | None:
+        if self._spun is not None:
+            following = self._schedule.following()
+            ticks = 0 if following is None else self._spun_on_tape.get(following.batch, 0)
+            if ticks > self._spun:
+                return None
+            waiter = self._schedule.release()
+            if waiter is not None:
+                if waiter.due is not None and self._spun:
+                    self.on_spun(waiter.due, self._spun)
+                return waiter
         return self._schedule.release() or self._forced()
 
     def _joins(self, waiter: Waiting) -> bool:
         if self._closed:
             return True
-        self._progress_s = time.monotonic()
+        self._progress_s = REAL.now_s()
         if waiter.due is None:
-            self._never.append(waiter)
+            if waiter.after_s is None:
+                self._never.append(waiter)
+            else:
+                self._parked[waiter] = self._progress_s + waiter.after_s
             return False
         return self._schedule.arrive(waiter, waiter.due)
 
@@ -106,34 +139,52 @@ class TapeGate(HeldGate):
 
     def _left(self, waiter: Waiting) -> None:
         self._schedule.leave(waiter)
+        self._parked.pop(waiter, None)
         if waiter in self._never:
             self._never.remove(waiter)
 
     def _forked(self) -> None:
-        for waiter in (*self._schedule.waiting(), *self._never):
+        for waiter in (*self._schedule.waiting(), *self._never, *self._parked):
             self._left(waiter)
 
     def _let_through(self, waiter: Waiting) -> None:
-        self._progress_s = time.monotonic()
+        self._progress_s = REAL.now_s()
         super()._let_through(waiter)
 
     def _forced(self) -> Waiting | None:
         """Who goes although it is not its turn, because otherwise nobody does."""
-        if not self._quiet.for_good():
-            now = time.monotonic()
-            horizon = min(self._quiet.latest_alarm(), self._progress_s + LONGEST_SLEEP_S)
+        if not self.books.for_good():
+            now = REAL.now_s()
+            horizon = min(self.books.latest_alarm(), self._progress_s + LONGEST_SLEEP_S)
             if now < max(self._progress_s + self._patience_s, horizon):
                 return None
         waiter = self._schedule.force()
         if waiter is not None:
-            waiter.moved = True
-            self.moved += 1
-            return waiter
-        if self._never and self._quiet.for_good():
+            return self._moves(waiter)
+        sure = not self.books.guesses() or REAL.now_s() > self._progress_s + self._patience_s
+        if self._never and sure and self.books.for_good():
             waiter = self._never.pop(0)
             waiter.refused = True
             return waiter
+        if self._parked:
+            # Nobody else goes on, and the tape does not say how it does: as it would in the world.
+            waiter, until_s = min(self._parked.items(), key=lambda item: item[1])
+            if self._schedule.following() is not None:
+                until_s = max(until_s, self._progress_s + self._patience_s)
+            if REAL.now_s() >= until_s:
+                del self._parked[waiter]
+                return self._moves(waiter)
         return None
+
+    def _moves(self, waiter: Waiting) -> Waiting:
+        waiter.moved = True
+        self.moved += 1
+        self.on_moved(waiter.who)
+        return waiter
+
+
+def _nobody(who: ExchangeId | None) -> None:
+    """Nobody wants to know."""
 
 
 class _AtOnce:
@@ -142,6 +193,15 @@ class _AtOnce:
     def wait(self) -> Delivery | None:
         return None
 
+    def give_up(self) -> None:
+        """Nobody waits."""
+
     def __await__(self) -> Generator[Any, None, Delivery | None]:
         return None
         yield
+
+    def call(
+        self, loop: AbstractEventLoop, called: Called, context: Context | None = None
+    ) -> Callable[[], None]:
+        called(None)
+        return nothing

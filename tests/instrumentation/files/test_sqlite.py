@@ -27,7 +27,8 @@ base.close()
 with closing(sqlite3.connect("ws/notes.db")) as base:
     print("rolled back", base.execute("select * from notes").fetchall())
 base = dbapi2.connect(f"file:{os.path.abspath('ws/old.db')}?mode=rw", uri=True)
-print("old", base.execute("select * from kept").fetchall(), base.execute("pragma journal_mode").fetchall())
+print("old", base.execute("select * from kept").fetchall())
+print(base.execute("pragma journal_mode").fetchall())
 base.execute("update kept set text = 'changed'"); base.commit(); del base
 print("again", sqlite3.connect("ws/old.db").execute("select * from kept").fetchall())
 for name, asked in (("ws/none.db?mode=ro", True), ("nowhere/x.db", False), ("ws", False)):
@@ -36,7 +37,7 @@ for name, asked in (("ws/none.db?mode=ro", True), ("nowhere/x.db", False), ("ws"
     except sqlite3.OperationalError as problem:
         print(name, problem)
 memory = sqlite3.connect(":memory:")
-print(memory.execute("select 1").fetchall(), memory.execute("select name from pragma_function_list where name like 'playhead%'").fetchall())
+print(memory.execute("select 1").fetchall())
 
 def work(number):
     with closing(sqlite3.connect("ws/notes.db", timeout=20)) as mine, mine:
@@ -49,7 +50,8 @@ logged.execute("create table log (text text)")
 for number in range(50):
     with logged:
         logged.execute("insert into log values (?)", (f"line {number}",))
-print(sorted(os.listdir("ws")), sqlite3.connect("ws/log.db").execute("select count(*) from log").fetchall())
+other = sqlite3.connect("ws/log.db")
+print(sorted(os.listdir("ws")), other.execute("select count(*) from log").fetchall())
 os.rename("ws/notes.db", "ws/moved.db")
 print(sqlite3.connect("ws/moved.db").execute("select count(*) from notes").fetchall())
 os.remove("ws/moved.db")
@@ -83,6 +85,19 @@ print(texts())
 if os.environ.get("SHARED"):
     other("insert into kept values ('from outside')")
 print(texts())
+"""
+
+CHILD = """
+import sqlite3, subprocess, sys
+base = sqlite3.connect("ws/old.db")
+print(base.execute("select * from kept").fetchall())
+other = sqlite3.connect("ws/new.db"); other.execute("create table made (x)"); other.commit()
+code = "import sqlite3; c = sqlite3.connect(sys.argv[1]); c.execute(sys.argv[2]); c.commit()"
+insert = {"old": "insert into kept values ('by a child')", "new": "insert into made values (1)"}
+for name, sql in insert.items():
+    subprocess.run([sys.executable, "-c", f"import sys; {code}", f"ws/{name}.db", sql], check=True)
+    base.execute("insert into kept values (?)", (f"after {name}",)); base.commit()
+print(base.execute("select * from kept").fetchall(), other.execute("select * from made").fetchall())
 """
 
 SECRETIVE = """
@@ -127,6 +142,14 @@ def test_what_another_process_changed_between_two_connections_is_recorded(tmp_pa
     ran = Ran(tmp_path, SHARED, SHARED="1")
     assert ran.done.stdout == "[('old',)]\n[('old',), ('from outside',)]\n"
     done, report = ran.again(SHARED="")
+    assert done.stdout == ran.done.stdout, done.stderr
+    assert report.verdict == "identical", "\n".join(report.lines())
+
+
+def test_a_child_changes_a_database_that_is_open(tmp_path):
+    ran = Ran(tmp_path, CHILD)
+    assert "('by a child',), ('after old',), ('after new',)] [(1,)]" in ran.done.stdout
+    done, report = ran.again()
     assert done.stdout == ran.done.stdout, done.stderr
     assert report.verdict == "identical", "\n".join(report.lines())
 

@@ -8,10 +8,10 @@ import time
 import httpx
 import httpx2
 import pytest
-import uvloop
 from support.scripted import Gate, ScriptedServer, json_reply
 from support.sessions import MemorySink, record, recording, replay
 
+from playhead_instrumentation.drivers import loops
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -202,13 +202,14 @@ def test_the_child_of_a_fork_records_on(server):
     assert record(program, settings=STRICT)[0] == b"%d" % COUNT
 
 
-def test_on_a_loop_that_does_not_say_when_it_is_idle_the_recording_is_causal(server):
+def test_on_a_loop_that_does_not_say_when_it_is_idle_the_recording_is_causal(server, monkeypatch):
     async def main():
         async with httpx.AsyncClient() as client:
             return (await client.get(server.url)).json()["ok"]
 
+    monkeypatch.setattr(loops, "can_be_watched", lambda loop: False)
     with recording(settings=STRICT) as sink:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with asyncio.Runner() as runner:
             assert runner.run(main()) is True
     assert sink.named(e.PLAYHEAD_PROCESS_EXIT)[0].attributes[a.PLAYHEAD_RUN_LEVEL] == "causal"
     assert all(fact.delivery for fact in sink.named(e.PLAYHEAD_EXCHANGE_RESPONSE))

@@ -82,6 +82,11 @@ class Databases:
         """It holds what has this digest."""
         self._states.setdefault(path, _State()).digest = digest
 
+    def is_open(self, path: str) -> bool:
+        """Whether this process has a connection to it."""
+        state = self._states.get(path)
+        return state is not None and state.connections > 0
+
     def opened(self, path: str) -> None:
         """There is one more connection."""
         self._states.setdefault(path, _State()).connections += 1
@@ -164,9 +169,8 @@ def dump(data: bytes) -> bytes:
         return b""
     connection = sqlite3.connect(":memory:", check_same_thread=False)
     try:
-        # Bytes 18 and 19 tell of a log, which one in memory cannot have.
-        connection.deserialize(data[:18] + b"\x01\x01" + data[20:])
-        connection.text_factory = lambda text: text.decode("utf-8", "surrogateescape")
+        connection.deserialize(_without_log(data))
+        connection.text_factory = _text
         lines: Any = connection.iterdump()
         return "\n".join(lines).encode("utf-8", "surrogateescape")
     except (sqlite3.Error, AttributeError):
@@ -183,6 +187,30 @@ def lay(data: bytes, place: str, mode: int, mtime_ns: int) -> None:
         file.write(data)
     os.chmod(place, stat.S_IMODE(mode))
     os.utime(place, ns=(mtime_ns, mtime_ns))
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def take_over(data: bytes, place: str) -> None:
+    """Make a database that is open hold ``data``. `OSError` where that cannot be done."""
+    import sqlite3
+
+    source, target = sqlite3.connect(":memory:"), sqlite3.connect(place, timeout=PATIENCE_S)
+    try:
+        source.deserialize(_without_log(data))
+        source.backup(target)
+    except (sqlite3.Error, AttributeError) as problem:
+        raise OSError(errno.EBUSY, str(problem), place) from problem
+    finally:
+        target.close()
+        source.close()
+
+
+def _without_log(data: bytes) -> bytes:
+    """The same as one that can be in memory: its bytes 18 and 19 tell of no log."""
+    return data[:18] + b"\x01\x01" + data[20:]
 
 
 def remove(place: str) -> None:

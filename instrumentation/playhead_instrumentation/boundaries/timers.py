@@ -1,0 +1,240 @@
+"""Sleeps and timers: `time.sleep`, and `call_at` of event loops, on which sleeps and timeouts rest.
+
+A timer is named by its lane and by the function that it calls. At replay it is not the loop that decides
+when it is due but its delivery; no time passes. What compares deadlines (`asyncio.timeout`, anyio, the
+program) is answered by the tape.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from asyncio import TimerHandle
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from types import FrameType, ModuleType
+from typing import Any, Final
+
+from playhead_instrumentation import lanes
+from playhead_instrumentation.boundaries.ambient import Ambient, getframe
+from playhead_instrumentation.boundaries.readers import MACHINERY, PLACES, by_agent
+from playhead_instrumentation.drivers.reads import Reads
+from playhead_instrumentation.drivers.wakes import Wake, opened
+from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.session import current
+from playhead_semconv.facts import Delivery
+
+KIND: Final = "clock/loop.time"
+
+DEADLINES: Final = {
+    "asyncio.timeouts": ("timeout", "reschedule"),
+    "anyio._backends._asyncio": ("_timeout", "current_time"),
+}
+"""Who compares deadlines with the time of the loop: module, functions."""
+
+
+def watch(patches: Patches) -> None:
+    """Patch `time.sleep` and event loops."""
+    patches.attempt("time.sleep", _hook_sleep)
+    patches.attempt("asyncio.call_at", _hook_asyncio)
+    patches.when_imported("uvloop", "uvloop.call_at", _hook_uvloop)
+
+
+class _Sleep(Ambient):
+    """`time.sleep`."""
+
+    def __init__(self, original: Callable[..., None]) -> None:
+        super().__init__("", original)
+        self._sleep = original
+
+    def __call__(self, *args: Any) -> None:
+        """Sleep, or, at replay, wait for the delivery of its end."""
+        try:
+            (seconds,) = args
+            wake = opened("sleep", float(seconds)) if seconds >= 0 else None
+        except (TypeError, ValueError):
+            wake = None  # the original says what is wrong
+        if wake is None:
+            return self._sleep(*args)
+        if wake.live:
+            try:
+                with lanes.Outside():
+                    self._sleep(*args)
+            except BaseException:
+                wake.turn().wait()
+                raise
+        if not wake.passed():
+            self._sleep(*args)
+
+
+def _hook_sleep() -> None:
+    sleep = required(time, "sleep")
+    if not isinstance(sleep, _Sleep):
+        time.sleep = _Sleep(sleep)
+
+
+def _hook_asyncio() -> None:
+    _hook_loop(asyncio.BaseEventLoop)
+
+
+def _hook_uvloop(uvloop: ModuleType) -> None:
+    _hook_loop(required(uvloop, "Loop"))
+
+
+def _hook_loop(owner: Any) -> None:
+    call_at, call_later = required(owner, "call_at"), required(owner, "call_later")
+    time_of = required(owner, "time")
+    if hasattr(call_at, "__playhead__"):
+        return
+
+    @functools.wraps(call_at)
+    def call_at_its_turn(
+        self: Any, when: Any, callback: Any, *args: Any, context: Context | None = None
+    ) -> Any:
+        # `call_later` of asyncio comes by here.
+        if type(callback) is _Fires or when is None or (wake := _opened(callback)) is None:
+            return call_at(self, when, callback, *args, context=context)
+        live = functools.partial(call_at, self, when)
+        if not wake.live:
+            wake.after_s = when - _now(time_of, self)
+        return _timer(wake, self, when, live, callback, args, context)
+
+    @functools.wraps(call_later)
+    def call_later_at_its_turn(
+        self: Any, delay: Any, callback: Any, *args: Any, context: Context | None = None
+    ) -> Any:
+        if type(callback) is _Fires or delay is None or (wake := _opened(callback)) is None:
+            return call_later(self, delay, callback, *args, context=context)
+        live = functools.partial(call_later, self, delay)
+        when = 0.0
+        if not wake.live:
+            wake.after_s, when = delay, time_of(self) + delay
+        return _timer(wake, self, when, live, callback, args, context)
+
+    call_at_its_turn.__dict__["__playhead__"] = True
+    owner.call_at, owner.call_later = call_at_its_turn, call_later_at_its_turn
+    owner.time = _time_of_loop(time_of)
+
+
+def _opened(callback: Any) -> Wake | None:
+    return opened(f"timer.{lanes.name_of(callback)}")
+
+
+def _now(time_of: Callable[[Any], float], loop: Any) -> float:
+    """The time of a loop on the clock of the tape."""
+    session = current()
+    return time_of(loop) + (0 if session is None else session.driver.reads.ahead(KIND))
+
+
+def _timer(
+    wake: Wake,
+    loop: Any,
+    when: float,
+    live: Callable[..., Any],
+    callback: Any,
+    args: tuple[Any, ...],
+    context: Context | None,
+) -> Any:
+    """The handle of a timer. ``live``: schedules it in the world."""
+    context = copy_context() if context is None else context
+    if not wake.live:
+        check = getattr(loop, "_check_closed", None)
+        if check is not None:
+            check()
+        return _Played(wake, loop, when, callback, args, context)
+    fires = _Fires(wake, loop, callback, context)
+    fires.handle = handle = live(fires, *args, context=context)
+    return handle
+
+
+class _Fires:
+    """What a loop calls when a timer is due: the program's callback is called at its turn."""
+
+    __slots__ = ("__wrapped__", "_context", "_loop", "_wake", "handle")
+
+    def __init__(self, wake: Wake, loop: Any, callback: Any, context: Context) -> None:
+        self.__wrapped__ = callback
+        self.handle: Any = None
+        self._wake = wake
+        self._loop = loop
+        self._context = context
+
+    def __call__(self, *args: Any) -> None:
+        def called(at: Delivery | None) -> None:
+            if not handle.cancelled():
+                self._wake.over(at)
+                self.__wrapped__(*args)
+
+        handle, self.handle = self.handle, None
+        self._wake.turn().call(self._loop, called, self._context)
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+
+class _Played(TimerHandle):
+    """A timer that fires at its delivery."""
+
+    __slots__ = ("_gives_up", "_wake")
+
+    def __init__(
+        self, wake: Wake, loop: Any, when: float, callback: Any, args: Any, context: Context
+    ) -> None:
+        super().__init__(when, callback, args, loop, context)
+        self._wake = wake
+        self._gives_up = wake.turn().call(loop, self._called)
+
+    def _called(self, at: Delivery | None) -> None:
+        if not self._cancelled:
+            self._wake.over(at)
+            self._run()
+
+    def cancel(self) -> None:
+        """It does not fire any more."""
+        if not self._cancelled:
+            self._wake.called_off()
+            self._gives_up()
+        asyncio.Handle.cancel(self)
+
+
+_compares: dict[str, tuple[str, ...] | None] = {}
+"""By file name: functions whose reads of a loop's time are recorded; None: who reads for the program."""
+
+
+def _time_of_loop(original: Callable[[Any], float]) -> Callable[[Any], float]:
+    @functools.wraps(original)
+    def time_of_loop(self: Any) -> float:
+        frame = getframe(1)
+        name = frame.f_code.co_filename
+        if _compares.get(name) == ():
+            return original(self)
+        reads = _reads(frame, name)
+        if reads is None:
+            return original(self)
+        return reads.read(KIND, functools.partial(original, self), since=True)
+
+    return time_of_loop
+
+
+def _reads(frame: FrameType, name: str) -> Reads | None:
+    """Who answers a read of a loop's time by this frame; None: the loop does, unrecorded."""
+    if name not in _compares:
+        functions = DEADLINES.get(str(frame.f_globals.get("__name__", "")))
+        program = by_agent(frame)
+        if functions is None and not program and PLACES.get(name) == MACHINERY:
+            functions = ()
+        _compares[name] = functions
+    functions = _compares[name]
+    session = current()
+    if session is None or not (by_agent(frame) if functions is None else _compare(frame, functions)):
+        return None
+    return session.driver.reads
+
+
+def _compare(frame: FrameType, functions: tuple[str, ...]) -> bool:
+    code, caller = frame.f_code, frame.f_back
+    if code.co_name != "current_time":
+        return code.co_name in functions
+    # Asked by who sets a deadline, not by the backend's own threads.
+    return caller is not None and caller.f_code.co_filename != code.co_filename
