@@ -66,6 +66,10 @@ class Databases:
         """All that were opened."""
         return list(self._states)
 
+    def files(self) -> list[str]:
+        """Every file that they may consist of."""
+        return [path + end for path in list(self._states) for end in ("", *BESIDE)]
+
     def look(self, path: str) -> Found | None:
         """What lies there, before it is opened; None where it is as this process has left it."""
         state = self._states.get(path)
