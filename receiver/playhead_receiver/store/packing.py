@@ -98,7 +98,7 @@ class Frame:
         self._number = number
         self._items: list[Any] = []
         self.refers_to: set[int] = set()
-        """Other frames that are needed to read this one."""
+        """Addresses of texts in other frames that are needed to read this one."""
 
     @property
     def next_place(self) -> int:
@@ -121,7 +121,7 @@ class Frame:
 
     def _refer(self, address: int) -> int:
         if frame_of(address) != self._number:
-            self.refers_to.add(frame_of(address))
+            self.refers_to.add(address)
         return relative(address, self._number)
 
     def _add(self, item: Any) -> int:

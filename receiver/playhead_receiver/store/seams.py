@@ -88,7 +88,7 @@ def list_end(body: bytes) -> int:
 
 
 def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
-    """Protobuf fields between ``at`` and ``end``: number, begin and end of the payload, the field's begin.
+    """Protobuf fields between ``at`` and ``end``: number, begin and end of the payload, begin of all.
 
     `ValueError` or `IndexError` if they are none.
     """

@@ -143,7 +143,7 @@ def test_turns_that_are_traces_of_their_own_cost_no_more(tmp_path: Path, form: A
         tmp_path / "apart", growing(form, trace_of=lambda step: (step + 1).to_bytes(16, "little"))
     )
     assert apart < 1.3 * together
-    links = set(store._reader.all("SELECT target, bundle FROM bundle_link"))  # type: ignore[attr-defined]
+    links = set(store._reader.all("SELECT target, bundle FROM text_link"))  # type: ignore[attr-defined]
     assert len({bundle for _, bundle in links}) >= STEPS - 2
     store.close()
 

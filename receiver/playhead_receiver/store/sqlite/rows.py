@@ -22,7 +22,7 @@ from playhead_receiver.store.prepare import (
 )
 from playhead_receiver.store.protocol import Receipt
 from playhead_receiver.store.sqlite.instances import Instance, Instances, text_of
-from playhead_receiver.store.texts import Texts
+from playhead_receiver.store.texts import Texts, frame_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError
@@ -261,15 +261,16 @@ class Rows:
     # Texts
 
     def _link(self, bundle: int, trace_id: bytes, targets: set[int]) -> None:
-        """Keep which bundles of other traces a bundle rests on."""
+        """Keep which texts of other traces a bundle rests on."""
         self._traces[bundle] = trace_id
         for target in targets:
-            owner = self._traces.get(target)
+            home = frame_of(target)
+            owner = self._traces.get(home)
             if owner is None:
-                found: Any = self._db.execute("SELECT trace_id FROM bundle WHERE id = ?", (target,)).get
-                owner = self._traces[target] = found
+                found: Any = self._db.execute("SELECT trace_id FROM bundle WHERE id = ?", (home,)).get
+                owner = self._traces[home] = found
             if owner != trace_id:
-                self._db.execute("INSERT OR IGNORE INTO bundle_link VALUES (?, ?)", (target, bundle))
+                self._db.execute("INSERT OR IGNORE INTO text_link VALUES (?, ?)", (target, bundle))
 
     def _stored_text(self, digest: bytes) -> int | None:
         found: Any = self._db.execute("SELECT address FROM text WHERE digest = ?", (digest,)).get

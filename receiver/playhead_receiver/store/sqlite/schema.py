@@ -64,8 +64,8 @@ CREATE TABLE resource(id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, data BLO
 -- Spans of one trace and commit in one frame, without the resource they share.
 CREATE TABLE bundle(id INTEGER PRIMARY KEY, trace_id BLOB NOT NULL, data BLOB NOT NULL);
 CREATE INDEX bundle_trace ON bundle(trace_id);
--- Bundles that are needed by a bundle of another trace.
-CREATE TABLE bundle_link(
+-- Texts that are needed by bundles of other traces. A bundle without a trace is kept for these alone.
+CREATE TABLE text_link(
     target INTEGER NOT NULL, bundle INTEGER NOT NULL, PRIMARY KEY(target, bundle)) WITHOUT ROWID;
 -- Texts that others may go on from.
 CREATE TABLE text(digest BLOB PRIMARY KEY, address INTEGER NOT NULL) WITHOUT ROWID;
@@ -96,6 +96,10 @@ CREATE TABLE run_instance(
     trace_id BLOB NOT NULL, instance INTEGER NOT NULL,
     PRIMARY KEY(trace_id, instance)) WITHOUT ROWID;
 
+-- What a person has said of a run; see protocol.Mark.
+CREATE TABLE mark(
+    trace_id BLOB NOT NULL, word TEXT NOT NULL, PRIMARY KEY(trace_id, word)) WITHOUT ROWID;
+
 -- The last number given to a run of an agent; numbers are never reused.
 CREATE TABLE agent(word TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
 """
@@ -109,9 +113,11 @@ MIGRATIONS = {
         ON owner.bundle = bundle_1.id;
     DROP TABLE bundle_1;
     CREATE INDEX bundle_trace ON bundle(trace_id);
-    CREATE TABLE bundle_link(
+    CREATE TABLE text_link(
         target INTEGER NOT NULL, bundle INTEGER NOT NULL, PRIMARY KEY(target, bundle)) WITHOUT ROWID;
     CREATE TABLE text(digest BLOB PRIMARY KEY, address INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE mark(
+        trace_id BLOB NOT NULL, word TEXT NOT NULL, PRIMARY KEY(trace_id, word)) WITHOUT ROWID;
     """,
 }
 """What makes the next schema of each one; forward only."""
@@ -154,6 +160,7 @@ def open_writer(path: Path) -> apsw.Connection:
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
     connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+    connection.pragma("secure_delete", True)  # what is deleted is overwritten
     version = _version(connection, path)
     if version == 0:
         with connection:
