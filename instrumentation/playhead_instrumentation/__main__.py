@@ -47,7 +47,7 @@ def _record(words: list[str]) -> Program:
 
     file = Path(words[1]) if words[:1] == ["--tape"] and len(words) > 1 else None
     program = Program.of_words(words if file is None else words[2:])
-    process_facts.announce(program.script, program.words())
+    process_facts.announce(program.script, program.words(), program.source or "")
     if file is None:
         launch()
     else:
@@ -70,7 +70,7 @@ def _replay(words: list[str]) -> Program:
     asked = parser.parse_args(words)
     program = Program.of_words(asked.words)
     tape = load(asked.tape)
-    process_facts.announce(program.script, program.words())
+    process_facts.announce(program.script, program.words(), program.source or "")
     allowed = Allowed(frozenset(asked.live), frozenset(asked.allow))
     start_recording(tape=tape, sink=TapeWriter(asked.now), origin=asked.origin, allowed=allowed)
     running = session.current()

@@ -26,12 +26,13 @@ from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from playhead_instrumentation import boundaries, lanes, session
-from playhead_instrumentation.bootstrap.children import PARENT, Children, extracted
+from playhead_instrumentation.bootstrap.children import Children, extracted
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.exporters import bound_exporters
 from playhead_instrumentation.bootstrap.notices import Notices
 from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.run_root import RunRoot, described
+from playhead_instrumentation.boundaries.process_words import EXCHANGE, PARENT
 from playhead_instrumentation.clients import anthropic, openai
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.patches import PATCHES, Patches
@@ -178,7 +179,11 @@ def _start(
 
 def _more_of_start(origin: str) -> dict[str, Any]:
     """What the process-start fact says of where this process comes from."""
-    found = {a.PLAYHEAD_RUN_ORIGIN: origin, a.PLAYHEAD_PROCESS_PARENT_INSTANCE: os.environ.get(PARENT)}
+    found = {
+        a.PLAYHEAD_RUN_ORIGIN: origin,
+        a.PLAYHEAD_PROCESS_PARENT_INSTANCE: os.environ.get(PARENT),
+        a.PLAYHEAD_PROCESS_PARENT_EXCHANGE: os.environ.get(EXCHANGE),
+    }
     return {name: value for name, value in found.items() if value}
 
 
