@@ -38,6 +38,9 @@ class Effect:
     content: Content | None
     tape: IndexedTape = field(compare=False, repr=False)
 
+    digest: str = ""
+    """Of a content that is not kept."""
+
     @property
     def body(self) -> bytes:
         """What was written, sent, …; empty where the tape does not hold it."""
@@ -101,7 +104,8 @@ class Outputs:
         content = fact.body
         if content is not None and content.digest and content.base is None:
             content = Content(content.digest, content.size)
-        effect = Effect(kind, target, fact.seq, content, tape)
+        digest = str(fact.attributes.get(a.PLAYHEAD_FILE_DIGEST, ""))
+        effect = Effect(kind, target, fact.seq, content, tape, digest)
         if kind in STREAMS:
             stream = self.stdout if kind == "stdout" else self.stderr
             stream.pieces.append((fact.seq, effect.body))

@@ -21,6 +21,7 @@ from typing import Protocol
 
 from playhead_replay.command import Command
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
+from playhead_replay.forks.linked import linked
 from playhead_replay.messages import Messages, messages_of
 from playhead_replay.outputs import Outputs
 from playhead_replay.spans import Span, grow, spans_of
@@ -153,7 +154,9 @@ class Run:
     def load(cls, store: StoreLike, trace_id: str) -> Run:
         """The run of a trace id (or of any name that ``store`` resolves). `RunUnknown`."""
         summary = store.resolve(trace_id)
-        tapes = [held(store.tape(bytes.fromhex(instance))) for instance in summary.instances]
+        tapes = [
+            held(linked(store, store.tape(bytes.fromhex(instance)))) for instance in summary.instances
+        ]
         finished = [
             span
             for stored in store.spans(bytes.fromhex(summary.trace_id))

@@ -12,6 +12,7 @@ import json
 import re
 import sys
 from collections import deque
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
@@ -46,6 +47,7 @@ class Player:
     """Answers from a tape. Safe from any thread."""
 
     closed = True
+    fenced = True
 
     def __init__(self, tape: IndexedTape, allowed: Allowed = NOTHING) -> None:
         self._tape = tape
@@ -93,22 +95,42 @@ class Player:
         self._recordings.append(Recording(exchange.id, key, ask.body.digest))
         for digest in _digests(ask):
             self._shelf.put(number, (sys.intern(ask.kind), key, digest), exchange.id.lane)
-        self.order.add(self._played(exchange, exchange.id).deliveries())
+        self.order.add(deliveries((exchange,)))
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """The recording that answers, or why none does; live what is allowed to be."""
         if ask.kind == "tool" and ask.key in self._allowed.tools:
             return self._instead(id, ask)
+        found = self.find(id, ask, body)
+        if found is not None:
+            return self._played(found, id)
+        if ask.kind == "http" and self._allowed.reaches(_host_of(ask.key)):
+            return LIVE
+        return Refused(self.refusal(id, ask, body))
+
+    def find(self, id: ExchangeId, ask: Ask, body: bytes) -> Exchange | None:
+        """The recording of a request, which is used from then on; None where there is none left."""
         for digest in _digests(ask):
             found = self._shelf.take((ask.kind, ask.key, digest), id.lane)
             if found is not None:
-                return self._played(self._exchange(found[0]), id)
+                return self._exchange(found[0])
         number = self._alike(ask, body, id.lane)
-        if number is not None:
-            return self._played(self._exchange(number), id)
-        if ask.kind == "http" and self._allowed.reaches(_host_of(ask.key)):
-            return LIVE
-        return Refused(self._refusal(id, ask, body))
+        return None if number is None else self._exchange(number)
+
+    def exchanges(self) -> Iterator[Exchange]:
+        """The recordings, in order of their requests."""
+        return map(self._exchange, range(len(self._recordings)))
+
+    def left(self) -> Iterator[Exchange]:
+        """The recordings that nobody has asked for."""
+        return (
+            self._exchange(number)
+            for number in range(len(self._recordings))
+            if not self._shelf.used(number)
+        )
+
+    def ended(self, id: ExchangeId) -> None:
+        """Nothing depends on it."""
 
     def _instead(self, id: ExchangeId, ask: Ask) -> Live:
         """Live, in the place of a recording: the next of that lane with the same key."""
@@ -152,7 +174,8 @@ class Player:
         except TapeError:
             return b""
 
-    def _refusal(self, id: ExchangeId, ask: Ask, body: bytes) -> ExchangeUnmatched | ExchangeExhausted:
+    def refusal(self, id: ExchangeId, ask: Ask, body: bytes) -> ExchangeUnmatched | ExchangeExhausted:
+        """Why nothing answers: the nearest recording, and where it differs."""
         nearest = self._nearest(id, ask)
         if nearest is None:
             return ExchangeUnmatched(
@@ -199,6 +222,13 @@ class Player:
     def _name(self, id: ExchangeId) -> str:
         lane = self._lane_names.get(id.lane) or f"{id.lane:016x}"
         return f"{lane}#{id.ordinal}"
+
+
+def deliveries(exchanges: Iterable[Exchange]) -> Iterator[Delivery]:
+    """Everything that was delivered in ``exchanges``."""
+    for exchange in exchanges:
+        played = Played(exchange, Fidelity.EXACT, b"", lambda content: b"")
+        yield from played.deliveries()
 
 
 def _digests(ask: Ask) -> list[bytes]:

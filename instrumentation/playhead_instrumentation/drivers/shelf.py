@@ -23,12 +23,15 @@ class Shelf(Generic[Q]):
         _put(self._anywhere, question, number)
         _put(self._in_lane, (lane, question), number)
 
-    def take(self, question: Q, lane: int) -> tuple[int, bool] | None:
-        """The next unused one of ``lane``, else of any, used from then on; whether it is of ``lane``."""
+    def take(self, question: Q, lane: int, *, elsewhere: bool = True) -> tuple[int, bool] | None:
+        """The next unused one of ``lane``, used from then on; whether it is of ``lane``.
+
+        ``elsewhere``: where that has none left, of any.
+        """
         number = self._next(self._in_lane, (lane, question))
         if number is not None:
             return number, True
-        number = self._next(self._anywhere, question)
+        number = self._next(self._anywhere, question) if elsewhere else None
         return None if number is None else (number, False)
 
     def use(self, number: int) -> bool:
