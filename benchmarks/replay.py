@@ -8,6 +8,7 @@ median call of a replay less the median call of ``sdk`` in the same round; the o
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -29,8 +30,8 @@ from playhead_receiver.demo.shapes import openai_chat, sse
 HERE = Path(__file__).parent
 PROGRAM = str(HERE / "replay_program.py")
 TOOLS = ("playhead", "vcrpy", "reeltime")
-COUNTS = (10, 100, 500, 2000)
-MOST = {"vcrpy": 500}
+COUNTS = (10, 100, 300, 1000, 2000)
+MOST = {"vcrpy": 300}
 """Up to how many calls a tool is measured: what a call costs there grows with their number."""
 
 LONG_BYTES = 100_000
@@ -52,13 +53,13 @@ from pathlib import Path
 from playhead_instrumentation.drivers import open_driver
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.tape_writer import TapeWriter
-from replay_program import peak_kib
-before = peak_kib()
+from replay_program import held_kib
+before, _ = held_kib()
 begin = time.monotonic_ns()
 tape = load(Path(sys.argv[1]))
 open_driver(TapeWriter(Path(sys.argv[1] + ".now")), Redactor(), tape)
 taken = time.monotonic_ns() - begin
-print(json.dumps({"ns": taken, "before_kib": before, "after_kib": peak_kib()}))
+print(json.dumps({"ns": taken, "held_kib": held_kib()[0] - before}))
 """
 
 
@@ -165,12 +166,13 @@ def measure(rounds: int, counts: tuple[int, ...]) -> dict[str, dict[str, list[fl
     return figures
 
 
-def long_tapes(count: int) -> list[dict[str, Any]]:
-    """A tape of small requests and one of growing histories: its size, loading it, holding it."""
+def long_tapes(counts: tuple[int, ...]) -> list[dict[str, Any]]:
+    """Tapes of small requests and of growing histories: their size, loading them, holding them."""
     rows: list[dict[str, Any]] = []
+    kinds = (("small requests", 0), ("histories growing to 100 KB", LONG_BYTES))
     with tempfile.TemporaryDirectory() as folder:
-        for name, size_bytes in (("small requests", 0), ("histories growing to 100 KB", LONG_BYTES)):
-            tape = Path(folder) / f"{size_bytes}.tape"
+        for count, (name, size_bytes) in itertools.product(counts, kinds):
+            tape = Path(folder) / f"{count}-{size_bytes}.tape"
             with provider() as url:
                 run("playhead", tape, count, size_bytes, url, replaying=False)
             load = "from playhead_instrumentation.__main__ import load\n" + LOAD
@@ -187,10 +189,9 @@ def long_tapes(count: int) -> list[dict[str, Any]]:
                     "requests_bytes": sum(_sizes(count, size_bytes)),
                     "file_bytes": tape.stat().st_size,
                     "load_ms": round(statistics.median(one["ns"] for one in loads) / 1e6),
-                    "load_mib": round(
-                        max(one["after_kib"] - one["before_kib"] for one in loads) / 1024, 1
-                    ),
-                    "replay_mib": round((played["peak_kib"] - bare["peak_kib"]) / 1024, 1),
+                    "load_mib": round(max(one["held_kib"] for one in loads) / 1024, 1),
+                    "replay_mib": round((played["held_kib"] - bare["held_kib"]) / 1024, 1),
+                    "peak_mib": round((played["peak_kib"] - bare["peak_kib"]) / 1024, 1),
                 }
             )
     return rows
@@ -212,14 +213,14 @@ def tables(figures: dict[str, dict[str, list[float]]], rows: list[dict[str, Any]
         lines.append(f"| {int(count):,} | " + " | ".join(cells) + " |")
     lines += [
         "",
-        "| tape | sum of its requests | file | loaded in | memory to load | memory to replay |",
+        "| tape | sum of its requests | file | loaded in | held by it | held at the end | peak |",
     ]
-    lines.append("|---" * 6 + "|")
+    lines.append("|---" * 7 + "|")
     for row in rows:
         lines.append(
             f"| {row['calls']:,} calls, {row['tape']} | {row['requests_bytes'] / 1e6:,.1f} MB"
             f" | {row['file_bytes'] / 1e6:,.1f} MB | {row['load_ms']:,} ms"
-            f" | {row['load_mib']:,} MiB | {row['replay_mib']:,} MiB |"
+            f" | {row['load_mib']:,} MiB | {row['replay_mib']:,} MiB | {row['peak_mib']:,} MiB |"
         )
     return "\n".join(lines)
 
@@ -238,7 +239,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write all figures here")
     given = parser.parse_args()
     counts = tuple(int(count) for count in given.calls.split(","))
-    rows = long_tapes(max(counts))
+    rows = long_tapes(counts[-3:])
     figures = measure(given.rounds, counts)
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, {given.rounds} rounds"
     packages = ", ".join(f"{name} {version(name)}" for name in ("openai", "vcrpy", "reeltime"))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
+from opentelemetry.proto.resource.v1 import resource_pb2
+from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from playhead_exporter.notices import Notices
@@ -49,17 +51,37 @@ class SpoolSpanProcessor(SpanProcessor):
         return self._flush(timeout_millis / 1000)
 
 
+class _Unsaid(Resource):
+    """Says nothing of the process. The SDK's is written as JSON each time that it is looked up."""
+
+    __hash__ = object.__hash__
+
+
+_UNSAID = _Unsaid({})
+_latest: tuple[Resource, resource_pb2.Resource] | None = None
+"""The resource of the latest span, encoded: it is hardly ever another one."""
+
+
 def encode_span(span: ReadableSpan, whole: bool) -> bytes:
     """`ResourceSpans` bytes of one span; unless ``whole`` without what its exchange tells."""
+    global _latest
+    resource, latest = span.resource, _latest
+    known = latest[1] if latest is not None and latest[0] is resource else None
     left_out = left_out_of(span, whole)
-    request = encode_spans([_without(span, left_out) if left_out else span])
-    resource_spans = request.resource_spans[0]
-    if left_out:
-        encoded = resource_spans.scope_spans[0].spans[0]
-        encoded.dropped_attributes_count = span.dropped_attributes
-        encoded.dropped_events_count = span.dropped_events
-        encoded.dropped_links_count = span.dropped_links
-    return resource_spans.SerializeToString()
+    bare = _without(span, left_out, resource if known is None else _UNSAID)
+    encoded = encode_spans([bare]).resource_spans[0]
+    inner = encoded.scope_spans[0].spans[0]
+    inner.dropped_attributes_count = span.dropped_attributes
+    inner.dropped_events_count = span.dropped_events
+    inner.dropped_links_count = span.dropped_links
+    if known is None:
+        kept = resource_pb2.Resource()
+        kept.CopyFrom(encoded.resource)
+        _latest = resource, kept
+    else:
+        encoded.resource.CopyFrom(known)
+        encoded.schema_url = resource.schema_url
+    return encoded.SerializeToString()
 
 
 def left_out_of(span: ReadableSpan, whole: bool) -> frozenset[str]:
@@ -73,12 +95,12 @@ def left_out_of(span: ReadableSpan, whole: bool) -> frozenset[str]:
     return frozenset(str(name) for name in derived)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
-def _without(span: ReadableSpan, names: frozenset[str]) -> ReadableSpan:
+def _without(span: ReadableSpan, names: frozenset[str], resource: Resource) -> ReadableSpan:
     return ReadableSpan(
         name=span.name,
         context=span.context,
         parent=span.parent,
-        resource=span.resource,
+        resource=resource,
         attributes={k: v for k, v in (span.attributes or {}).items() if k not in names},
         events=span.events,
         links=span.links,

@@ -209,3 +209,21 @@ def test_our_own_span_exporter_tries_again_and_says_what_it_could_not_send(caplo
 def test_entry_points(group, name, target):
     (found,) = entry_points(group=group, name=name)
     assert found.load().__name__ == target
+
+
+def test_spans_of_several_resources_keep_theirs(settings):
+    """That of the latest span is kept encoded."""
+    memory = InMemorySpanExporter()
+    with outlet_for(settings) as outlet:
+        tracers = []
+        for number in range(2):
+            resource = Resource({"service.name": f"agent-{number}", "n": [1, 2]}, f"http://{number}")
+            found = TracerProvider(resource=resource, shutdown_on_exit=False)
+            found.add_span_processor(outlet.span_processor)
+            found.add_span_processor(SimpleSpanProcessor(memory))
+            tracers.append(found.get_tracer("tests", "1", schema_url="http://scope"))
+        for number in (0, 0, 1, 0):
+            tracers[number].start_span("one", attributes={"k": "v"}).end()
+        kept = [ResourceSpans.FromString(record.otlp) for record in tape_of(outlet, settings)]
+    assert kept == [encode_spans([span]).resource_spans[0] for span in memory.get_finished_spans()]
+    assert [one.schema_url for one in kept] == ["http://0", "http://0", "http://1", "http://0"]
