@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from playhead_instrumentation.drivers.exceptions import is_own_doing
 from playhead_semconv.errors import PlayheadError
-from playhead_semconv.facts import Ask, Content, Delivery, Exchange, ExchangeId, Fidelity
+from playhead_semconv.facts import Ask, Content, Delivery, End, Exchange, ExchangeId, Fidelity
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,14 @@ class Played:
             due = self.due(index)
             if due is not None:
                 yield due
+        if self.left is not None:
+            yield self.left
+
+    @property
+    def left(self) -> Delivery | None:
+        """When the program, which had cancelled it, or read no further, went on; None: at once."""
+        end = self.exchange.end
+        return end.delivery if end is not None and _is_left(end) else None
 
     def due(self, index: int) -> Delivery | None:
         """When the head (0), a part (from 1) or the end (last) was delivered; None: it never was."""
@@ -44,7 +53,12 @@ class Played:
             return exchange.head_delivery
         if 1 <= index <= len(exchange.parts):
             return exchange.parts[index - 1].delivery
-        return exchange.end.delivery if exchange.end is not None else None
+        end = exchange.end
+        return None if end is None or _is_left(end) else end.delivery
+
+
+def _is_left(end: End) -> bool:
+    return end.how == "abandoned" or is_own_doing(end.error)
 
 
 @dataclass(frozen=True, slots=True)
