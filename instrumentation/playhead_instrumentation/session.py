@@ -24,6 +24,7 @@ from opentelemetry.trace import Tracer
 
 from playhead_instrumentation import hashes, lanes
 from playhead_instrumentation.drivers import open_driver
+from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.process_facts import Process, RunIds
 from playhead_instrumentation.redaction import Redactor
@@ -129,6 +130,7 @@ def start(
     tape: Tape | None = None,
     run: RunIds | None = None,
     attributes: dict[str, Any] | None = None,
+    allowed: Allowed = NOTHING,
     tracer: Callable[[], Tracer] | None = None,
     submit: Callable[[Job], None] | None = None,
     scratch: str = "",
@@ -136,6 +138,7 @@ def start(
     """Start recording: hook lanes, append the process-start fact, start the heartbeat.
 
     ``sink``: where facts go, by default the outlet's. ``tape``: replay; its exchanges answer.
+    ``allowed``: what a replay may do for real.
     ``attributes``: more of the process-start fact (origin, parent instance, …). ``tracer``: by default
     of the global provider. ``submit``: by default jobs are finished at once.
     ``scratch``: an empty folder for what a replay writes.
@@ -160,6 +163,7 @@ def start(
         strict=settings.level == "strict",
         scratch=scratch,
         file_limit_bytes=settings.file_limit_bytes,
+        allowed=allowed,
     )
     mode = "record" if tape is None else "replay"
     process = Process(settings, mode, lambda: driver.gate.level, sink, redactor, run, attributes)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from playhead_replay.exchanges import RecordedExchange, exchanges_of, lane_names
-from playhead_replay.matching import Match, Matching, match
+from playhead_replay.matching import MESSAGES, Match, Matching, match
 from playhead_replay.outputs import Effect, Outputs, Stream
 from playhead_replay.reads import counts_of_reads, live_reads
 from playhead_replay.report import Divergence, DivergenceKind, OutputCheck, Report
@@ -99,7 +100,7 @@ class _Comparison:
             add(found.now.exchange.id.kind, found.fidelity)
         for recorded in self._matching.unused:
             add(recorded.exchange.id.kind, Fidelity.UNUSED)
-        for kind, _, _ in self._refused():
+        for kind, *_ in self._refused():
             add(kind, Fidelity.BLOCKED)
         return counts
 
@@ -122,28 +123,30 @@ class _Comparison:
     def _named(self, one: RecordedExchange) -> str:
         return f"{one.name} {one.key}"
 
-    def _refused(self) -> Iterator[tuple[str, str, int]]:
-        """What was blocked and is no exchange: boundary, what, number on *now*."""
+    def _refused(self) -> Iterator[tuple[str, str, str, int]]:
+        """What was blocked and is no exchange: boundary, what, whose doing, number on *now*."""
         for fact in self._now.facts():
             at = fact.attributes
             if fact.name == e.PLAYHEAD_EFFECT and at.get(a.PLAYHEAD_FIDELITY) == Fidelity.BLOCKED:
                 yield (
                     str(at.get(a.PLAYHEAD_EFFECT_KIND, "effect")),
                     str(at.get(a.PLAYHEAD_EFFECT_TARGET, "")),
+                    _whose(at),
                     fact.seq,
                 )
 
     def _requests(self) -> Iterator[Divergence]:
         for found in self._matching.matches:
-            if found.fidelity is not Fidelity.EXACT:
+            # What ran for real was allowed to: what differs because of it is found elsewhere.
+            if found.fidelity not in (Fidelity.EXACT, Fidelity.LIVE):
                 yield self._request(found)
-        for kind, target, seq in self._refused():
+        for kind, target, who, seq in self._refused():
             yield Divergence(
                 "blocked",
                 f"blocked {kind} {target}",
                 self._step_before(seq),
                 after=True,
-                detail="nothing on the tape answers it",
+                detail=f"{who}nothing on the tape answers it",
                 seq=seq,
             )
         for recorded in self._matching.unused:
@@ -244,10 +247,11 @@ class _Comparison:
             )
 
     def _moved(self) -> Iterator[Divergence]:
-        """What was let in out of order."""
+        """What was let in out of order, but for answers to what was asked out of order."""
         names = lane_names(self._now)
+        asked = {one.now.exchange.id for one in self._matching.matches if one.fidelity is Fidelity.MOVED}
         for fact in self._now.facts():
-            if fact.name == e.PLAYHEAD_MOVED:
+            if fact.name == e.PLAYHEAD_MOVED and (fact.exchange is None or fact.exchange not in asked):
                 lane, id = names.get(fact.lane, f"{fact.lane:016x}"), fact.exchange
                 what = lane if id is None else f"{id.kind} {lane}#{id.ordinal}"
                 yield Divergence(
@@ -261,7 +265,7 @@ class _Comparison:
 
     def _effects(self) -> Iterator[Divergence]:
         tape = [effect for effect in self._outputs.effects]
-        blocked = {seq for _, _, seq in self._refused()}
+        blocked = {seq for *_, seq in self._refused()}
         now = [effect for effect in self._outputs_now.effects if effect.seq not in blocked]
         for index in range(max(len(tape), len(now))):
             one = tape[index] if index < len(tape) else None
@@ -296,17 +300,33 @@ def _answer_difference(tape: RecordedExchange, now: RecordedExchange) -> Differe
         return Difference("digest of the recorded bytes", *sides)
     if tape.response != now.response:
         return body_difference(tape.response, now.response)
-    if _how(tape) != _how(now):
+    if _how(tape) != _how(now) and not _let_go(now):
         return Difference("end", _how(tape), _how(now))
     return None
+
+
+def _let_go(now: RecordedExchange) -> bool:
+    """Whether the program did not wait for the end of an exchange of messages."""
+    messages = now.exchange.id.kind in MESSAGES
+    return messages and now.end is not None and now.end.how == "abandoned"
 
 
 def _how(one: RecordedExchange) -> str:
     if one.end is None:
         return "unanswered"
-    if one.end.error is not None:
-        return f"{one.end.how}: {one.end.error.qualname}: {one.end.error.message}"
+    error = one.end.error
+    if error is not None and error.qualname == "CancelledError":
+        return f"{one.end.how}: {error.qualname}"  # its text names addresses
+    if error is not None:
+        return f"{one.end.how}: {error.qualname}: {error.message}"
     return one.end.how
+
+
+def _whose(at: Mapping[str, Any]) -> str:
+    """``psycopg in agent.py:12: ``; empty where it is not known."""
+    found = [str(at.get(name, "")) for name in (a.PLAYHEAD_EFFECT_LIBRARY, a.PLAYHEAD_EFFECT_PLACE)]
+    text = " in ".join(filter(None, found))
+    return f"{text}: " if text else ""
 
 
 def _effect_difference(tape: Effect | None, now: Effect | None) -> Difference | None:

@@ -93,6 +93,10 @@ class RecordedExchange:
             for index, part in enumerate(self.exchange.parts)
         ]
 
+    def sent(self, number: int) -> bytes:
+        """A message that the program sent, from 0."""
+        return self._read(self.exchange.sent[number].data, None)
+
     @property
     def response(self) -> bytes:
         """The response body as on the wire, up to the byte it reached."""

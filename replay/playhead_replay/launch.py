@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,13 +63,17 @@ def replay(
     environ: Mapping[str, str] | None = None,
     force: bool = False,
     keep: Path | None = None,
+    live: Collection[str] = (),
+    allow: Collection[str] = (),
     say: Callable[[str], None] | None = None,
 ) -> Replay:
     """Execute the recorded command of ``run`` again, from its tape alone, and compare.
 
     ``python``: the agent's interpreter, by default the recorded one. ``cwd``: where the program lies,
     by default the recorded folder. ``force``: replay a changed script too. ``keep``: where the tape of
-    the replay is written. ``environ``: what the child inherits, by default this process's environment.
+    the replay is written. ``live``: tools that run for real; ``allow``: hosts that may be reached where
+    the tape does not answer. ``environ``: what the child inherits, by default this process's
+    environment.
     ``say`` is told what is different from the recording, before anything is started.
 
     `TapeMissing`, `TapeGap`, `ScriptChanged` before anything is started; `ReplayFailed` when the
@@ -89,11 +93,13 @@ def replay(
     with tempfile.TemporaryDirectory(prefix="playhead-replay-") as scratch:
         recorded, now = Path(scratch, "recorded.tape"), keep or Path(scratch, "now.tape")
         write_tape_file(recorded, run.tape)
-        isolation = no_network()
+        isolation = () if live or allow else no_network()
         words = [*isolation, interpreter, "-m", "playhead_instrumentation", "replay"]
         words += ["--tape", str(recorded), "--now", str(now.absolute())]
         if run.trace_id:
             words += ["--origin", _run_id(run)]
+        words += [word for name in live for word in ("--live", name)]
+        words += [word for name in allow for word in ("--allow", name)]
         done = _execute(
             [*words, "--", *command.words()],
             folder,
@@ -103,6 +109,9 @@ def replay(
         report_of = _result(run, read_tape_file(recorded).tape, now, done)
     report_of.report.notes += different
     report_of.report.network = "kernel" if isolation else "process"
+    real = [f"tool {name}" for name in live] + [f"host {name}" for name in allow]
+    if real:
+        report_of.report.notes.append(f"allowed to run for real: {', '.join(real)}")
     return report_of
 
 

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 from playhead_replay.exchanges import RecordedExchange
 from playhead_semconv import attributes as a
-from playhead_semconv.difference import Difference, body_difference
+from playhead_semconv.difference import Difference, body_difference, message_difference, shown
 from playhead_semconv.facts import Fidelity
+
+MESSAGES = ("websocket", "grpc")
+"""Exchanges in which the program sends message after message."""
 
 
 @dataclass(slots=True)
@@ -62,9 +65,31 @@ def request_difference(tape: RecordedExchange, now: RecordedExchange) -> Differe
     """How two requests differ in what counts for matching: key, then body."""
     if tape.key != now.key:
         return Difference("request line", tape.key, now.key)
-    if tape.exchange.ask.body.digest and tape.exchange.ask.body.digest == now.exchange.ask.body.digest:
+    same = (
+        tape.exchange.ask.body.digest and tape.exchange.ask.body.digest == now.exchange.ask.body.digest
+    )
+    found = None if same else body_difference(tape.request, now.request)
+    return found or sent_difference(tape, now)
+
+
+def sent_difference(tape: RecordedExchange, now: RecordedExchange) -> Difference | None:
+    """How the messages differ that the program sent while the exchange went on."""
+    if now.exchange.id.kind not in MESSAGES:
         return None
-    return body_difference(tape.request, now.request)
+    left, right = tape.exchange.sent, now.exchange.sent
+    for number in range(max(len(left), len(right))):
+        if number >= len(left):
+            return Difference(f"message {number + 1}", "(absent)", shown(now.sent(number)))
+        if number >= len(right):
+            return Difference(f"message {number + 1}", shown(tape.sent(number)), "(absent)")
+        found = message_difference(
+            number,
+            (tape.sent(number), left[number].attributes),
+            (now.sent(number), right[number].attributes),
+        )
+        if found is not None:
+            return found
+    return None
 
 
 class _Shelf:
@@ -81,9 +106,11 @@ class _Shelf:
 
     def judge(self, now: RecordedExchange) -> Match:
         stated = _stated(now)
-        if stated is Fidelity.BLOCKED or stated is Fidelity.LIVE:
-            return Match(now, stated, None)
         recorded = self._by_seq.get(_origin(now))
+        if stated is Fidelity.BLOCKED or stated is Fidelity.LIVE:
+            if recorded is not None:  # it answered up to where the two parted
+                self.used.add(id(recorded))
+            return Match(now, stated, None)
         if recorded is None and stated is None:
             recorded = self._unstated(now)
         if recorded is None:
@@ -126,6 +153,8 @@ class _Shelf:
 
 def _stated(now: RecordedExchange) -> Fidelity | None:
     exchange = now.exchange
+    if exchange.fidelity is Fidelity.BLOCKED:  # from some message on
+        return exchange.fidelity
     stated = exchange.ask.details.get(a.PLAYHEAD_FIDELITY, exchange.head.get(a.PLAYHEAD_FIDELITY))
     return exchange.fidelity if stated is None else Fidelity(stated)
 

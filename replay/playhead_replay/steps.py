@@ -22,7 +22,7 @@ class Step:
     """From 1, as `playhead show` prints it."""
     span: Span
     attempts: list[Span] = field(default_factory=list[Span])
-    """HTTP spans under it; the span itself where it is a bare HTTP request."""
+    """Spans of requests under it; the span itself where it is a bare request."""
 
     @property
     def retries(self) -> int:
@@ -37,8 +37,9 @@ def is_logical(attributes: dict[str, Any]) -> bool:
 
 
 def is_request(span: Span) -> bool:
-    """Whether this is the span of an outgoing HTTP request."""
-    return span.kind == KIND_CLIENT and a.HTTP_REQUEST_METHOD in span.attributes
+    """Whether this is the span of an outgoing request: over HTTP, of a WebSocket, or of gRPC."""
+    asks = a.HTTP_REQUEST_METHOD in span.attributes or a.RPC_SYSTEM in span.attributes
+    return span.kind == KIND_CLIENT and asks
 
 
 def resend_count(attributes: dict[str, Any]) -> int:

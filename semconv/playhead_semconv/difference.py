@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Final, cast
+
+from playhead_semconv import attributes as a
 
 SIDE_CHARS = 200
 """How much of a side is kept for showing."""
+
+
+REDACTED: Final = a.PLAYHEAD_REDACTED_COUNT
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +171,33 @@ def text_difference(tape: bytes, now: bytes) -> Difference | None:
         if line != other:
             return Difference(f"line {index + 1}", *_lines(line, other))
     return None
+
+
+def message_difference(
+    number: int, tape: tuple[bytes, Mapping[str, Any]], now: tuple[bytes, Mapping[str, Any]]
+) -> Difference | None:
+    """How two messages differ, each its bytes and its attributes. ``number``: theirs, from 0.
+
+    >>> message_difference(0, (b"a", {}), (b"b", {}))
+    Difference(path='message 1 line 1', tape='a', now='b')
+    """
+    place = f"message {number + 1}"
+    found = body_difference(tape[0], now[0])
+    if found is not None:
+        return Difference(f"{place} {found.path}", found.tape, found.now)
+    for name in sorted({*tape[1], *now[1]} - {REDACTED}):
+        left, right = tape[1].get(name), now[1].get(name)
+        if left != right:
+            return Difference(f"{place} {name}", _shown(left), _shown(right))
+    return None
+
+
+def shown(data: bytes) -> str:
+    """The beginning of some bytes, as a side of a difference."""
+    try:
+        return data.decode()[:SIDE_CHARS] or "(empty)"
+    except UnicodeDecodeError:
+        return _bytes(data, 0)
 
 
 def first_difference(tape: bytes, now: bytes) -> int | None:

@@ -115,7 +115,7 @@ class Ask(msgspec.Struct, frozen=True):
     """What the program asks of the world. Its fingerprint is ``kind`` + ``key`` + ``body``."""
 
     kind: str
-    """The boundary: ``http``, later ``websocket``, ``grpc``, ``clock``, …"""
+    """The boundary: ``http``, ``websocket``, ``grpc``, …"""
     key: str
     """What is asked, e.g. ``POST https://api.openai.com/v1/responses``."""
     body: Content
@@ -132,6 +132,8 @@ class Part(msgspec.Struct, frozen=True):
     time_ns: int
     delivery: Delivery | None
     attributes: dict[str, Any] = {}
+    after: int = 0
+    """How many messages the program had sent before it."""
 
 
 EndedHow: TypeAlias = Literal["complete", "error", "abandoned"]
@@ -150,6 +152,8 @@ class End(msgspec.Struct, frozen=True):
     """Attributes of the end fact."""
     body: Content | None = None
     """What the end brought, where it is more than an end: what a process did to the workspace."""
+    after: int = 0
+    """How many messages the program had sent before it."""
 
 
 class Fidelity(StrEnum):
@@ -185,3 +189,5 @@ class Exchange(msgspec.Struct):
     """When played: instance and sequence number of the exchange on the tape it came from."""
     sent: list[Part] = []
     """What the program sent after it had asked."""
+    head_after: int = 0
+    """How much of that it had sent before the head came."""

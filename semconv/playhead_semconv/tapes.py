@@ -17,6 +17,7 @@ from playhead_semconv.facts import (
     Exchange,
     ExchangeId,
     Fact,
+    Fidelity,
     Part,
     digest_of,
 )
@@ -177,13 +178,16 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
             exchange.head = fact.attributes
             exchange.head_delivery = fact.delivery
             exchange.head_time_ns = fact.time_ns
+            exchange.head_after = len(exchange.sent)
         elif fact.name == e.PLAYHEAD_EXCHANGE_DATA and fact.body is not None:
             if fact.attributes.get(a.PLAYHEAD_EXCHANGE_DIRECTION) == "out":
                 exchange.sent.append(_part_of(fact, fact.body))
                 continue
-            exchange.parts.append(_part_of(fact, fact.body))
+            exchange.parts.append(_part_of(fact, fact.body, len(exchange.sent)))
         elif fact.name == e.PLAYHEAD_EXCHANGE_END:
-            exchange.end = end_of(fact)
+            exchange.end = msgspec.structs.replace(end_of(fact), after=len(exchange.sent))
+            if a.PLAYHEAD_FIDELITY in fact.attributes:
+                exchange.fidelity = Fidelity(fact.attributes[a.PLAYHEAD_FIDELITY])
     for id in made:
         exchange = exchanges[id]
         if exchange.sent:
@@ -192,8 +196,8 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
     return exchanges
 
 
-def _part_of(fact: Fact, body: Content) -> Part:
-    return Part(body, fact.time_ns, fact.delivery, fact.attributes)
+def _part_of(fact: Fact, body: Content, after: int = 0) -> Part:
+    return Part(body, fact.time_ns, fact.delivery, fact.attributes, after)
 
 
 def end_of(fact: Fact) -> End:

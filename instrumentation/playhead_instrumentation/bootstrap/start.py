@@ -33,6 +33,7 @@ from playhead_instrumentation.bootstrap.notices import Notices
 from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.run_root import RunRoot, described
 from playhead_instrumentation.clients import anthropic, openai
+from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.patches import PATCHES, Patches
 from playhead_instrumentation.session import Session
 from playhead_semconv import attributes as a
@@ -66,12 +67,14 @@ def start_recording(
     tape: Tape | None = None,
     sink: Sink | None = None,
     origin: str = "",
+    allowed: Allowed = NOTHING,
 ) -> Recording | None:
     """Record this process from now on. Once: later calls give the same recording. Never raises.
 
     ``configure`` sets up the OTel SDK; it is called in any case. ``settings``: by default those of the
     environment and the configuration files. ``tape`` and ``sink``: replay; the exchanges of the tape
-    answer, the facts go to the sink. ``origin``: run id of the run that is replayed.
+    answer, the facts go to the sink. ``origin``: run id of the run that is replayed. ``allowed``: what
+    a replay may do for real.
 
     None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``).
     """
@@ -91,7 +94,7 @@ def start_recording(
             return None
         _recording = recording = Recording(settings, notices)
         try:
-            _start(recording, configure, tape, sink, origin)
+            _start(recording, configure, tape, sink, origin, allowed)
         except Exception as failure:
             log.debug("playhead could not start", exc_info=True)
             notices.problem(f"cannot record: {failure}")
@@ -110,6 +113,7 @@ def _start(
     tape: Tape | None,
     sink: Sink | None,
     origin: str,
+    allowed: Allowed,
 ) -> None:
     settings, notices = recording.settings, recording.notices
     PATCHES.on_failure = notices.unpatched
@@ -142,6 +146,7 @@ def _start(
             tape=tape,
             run=lambda: root.ids,
             attributes=_more_of_start(origin),
+            allowed=allowed,
             tracer=recording.providers.tracer,
             submit=recording.calls.worker.submit,
         )

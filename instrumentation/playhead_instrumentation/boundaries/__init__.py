@@ -6,14 +6,22 @@ from playhead_instrumentation.boundaries import (
     clock,
     entropy,
     files,
+    grpc_aio,
+    grpc_sync,
     http,
     http_aiohttp,
     http_stdlib,
     http_urllib3,
+    inputs,
+    logs,
+    mcp,
     network,
     output,
     process,
+    stdin,
     timers,
+    websocket_asyncio,
+    websocket_sync,
 )
 from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session
@@ -29,6 +37,14 @@ def watch(patches: Patches, session: Session) -> None:
     http_stdlib.watch(patches)
     http_urllib3.watch(patches)
     http_aiohttp.watch(patches)
+    grpc_sync.watch(patches)
+    grpc_aio.watch(patches)
+    websocket_asyncio.watch(patches)
+    websocket_sync.watch(patches)
+    stdin.watch(patches)
+    logs.watch(patches)
+    mcp.watch(patches)
     output.watch(patches, session)
     process.watch(patches, session)
+    inputs.watch(patches)
     network.watch(session)

@@ -26,7 +26,10 @@ from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.patches import Patches, Unpatchable, required
 
 WALL = ("time", "time_ns")
-SINCE = ("monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
+SINCE = (
+    *("monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"),
+    *("process_time", "process_time_ns", "thread_time", "thread_time_ns"),
+)
 """Clocks that count from an arbitrary zero."""
 
 FIELDS = ("localtime", "gmtime")
@@ -82,12 +85,17 @@ class _Patches:
         localtime, strftime = required(time, "localtime"), required(time, "strftime")
         asctime = required(time, "asctime")
         made: dict[str, Ambient] = {}
-        for name in (*WALL, *SINCE):
+        for name in (*WALL, *(one for one in SINCE if hasattr(time, one))):
             made[name] = Ambient("clock", required(time, name), since=name in SINCE)
         for name in FIELDS:
             made[name] = AmbientOf(
                 required(time, name), functools.partial(_fields, f"clock/time.{name}")
             )
+        for name in ("clock_gettime", "clock_gettime_ns"):
+            if hasattr(time, name):
+                made[name] = AmbientOf(
+                    required(time, name), functools.partial(_of_system, f"clock/time.{name}")
+                )
         here = functools.partial(_fields, "clock/time.localtime")
 
         def formatted(reads: Reads, live: Any, format: Any, *when: Any) -> Any:
@@ -170,6 +178,11 @@ def _fields(kind: str, reads: Reads, live: Callable[..., Any], *when: Any) -> An
         return [*found, found.tm_zone, found.tm_gmtoff]
 
     return time.struct_time(reads.read(kind, read))
+
+
+def _of_system(kind: str, reads: Reads, live: Callable[..., Any], clock: Any) -> Any:
+    """``time.clock_gettime``: of the clock with that number."""
+    return reads.read(f"{kind}({clock})", functools.partial(live, clock))
 
 
 def _wall() -> Any:

@@ -56,6 +56,15 @@ def _cover_urandom() -> None:
     covered = AmbientOf(_urandom, drawn)
     covered.__module__ = "os"
     os.urandom = covered
+    getrandom: Any = getattr(os, "getrandom", None)
+    if getrandom is not None:
+
+        def system(reads: Reads, live: Any, *arguments: Any, **more: Any) -> Any:
+            return reads.read("entropy/os.getrandom", functools.partial(live, *arguments, **more))
+
+        asked = AmbientOf(getrandom, system)
+        asked.__module__ = "os"
+        os.__dict__["getrandom"] = asked
     module: Any = random
     if getattr(module, "_urandom", None) is _urandom:
         module._urandom = covered

@@ -14,6 +14,7 @@ import sysconfig
 from types import FrameType
 from typing import Final
 
+from playhead_instrumentation.boundaries import readers
 from playhead_instrumentation.boundaries.readers import AGENT, BELOW, BY_MODULE, MACHINERY, THROUGH
 
 OWN_ENDS: Final = frozenset(
@@ -30,6 +31,12 @@ FOR_THE_PROGRAM: Final = frozenset(
     ("anthropic anyio fsspec google.genai mistralai openai sniffio trio uvloop").split()
 )
 """Packages that open files on behalf of their caller: an upload, a download."""
+
+MACHINE: Final = frozenset(("distro", "platform"))
+"""Modules that look up the machine: for the headers of an SDK, or for the program."""
+
+ASKED: Final = 5
+"""By one of those."""
 
 BETWEEN: Final = frozenset(
     (
@@ -57,6 +64,8 @@ def by_agent(frame: FrameType | None) -> bool:
             place = PLACES[name] = BY_MODULE if made else _place_of(module)
         if place == BY_MODULE:
             place = _place_of(str(frame.f_globals.get("__name__", "")))
+        if place == ASKED:
+            return readers.by_agent(frame)
         if place != THROUGH:
             return place == AGENT
         frame = frame.f_back
@@ -73,6 +82,8 @@ def _place_of(module: str) -> int:
             place = THROUGH
         elif top in OWN_ENDS:
             place = MACHINERY
+        elif top in MACHINE:
+            place = ASKED
         elif top in FOR_THE_PROGRAM or top in sys.stdlib_module_names or top.startswith("_frozen"):
             place = THROUGH
         else:

@@ -21,9 +21,9 @@ BY_MODULE: Final = 4
 
 LOOKED_THROUGH: Final = frozenset(
     (
-        "_strptime collections contextlib copy dataclasses email email.message email.utils enum "
-        "freezegun functools gzip importlib random sched secrets tarfile tempfile time_machine "
-        "timeit uuid zipfile "
+        "_strptime collections contextlib copy dataclasses distro email email.message email.utils enum "
+        "freezegun functools gzip importlib platform random sched secrets shutil "
+        "tarfile tempfile time_machine timeit uuid zipfile "
     ).split()
 )
 """Modules that read for whoever calls them; with everything below them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from playhead_instrumentation.drivers import quiet_hooks, wakes
+from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.drivers.gate import OpenGate
@@ -25,11 +26,13 @@ def open_driver(
     strict: bool = False,
     scratch: str = "",
     file_limit_bytes: int = LIMIT_BYTES,
+    allowed: Allowed = NOTHING,
 ) -> Driver:
     """The driver of a recording, or, with a ``tape``, of its replay.
 
     ``strict``: record one delivery at a time. Where that is not possible the gate's level says so.
     ``scratch``: an empty folder for what a replay writes, by default one that goes with the process.
+    ``allowed``: what a replay may do for real.
     """
     quiet_hooks.install()
     wakes.hook_clocks()
@@ -39,10 +42,10 @@ def open_driver(
         workspace = Workspace.of_process(file_limit_bytes)
         driver.files = Files(sink, redactor, driver.declare, driver.effect, workspace, file_limit_bytes)
     else:
-        player = Player(tape)
+        player = Player(tape, allowed)
         order = [*deliveries(player.exchanges()), *player.lane_ends.values(), *player.wakes.values()]
         gate = TapeGate(order, level=player.level, spun=player.spun)
-        driver = Driver(sink, redactor, player, gate, player.lane_ends, tape, player.wakes)
+        driver = Driver(sink, redactor, player, gate, player.lane_ends, tape, player.wakes, allowed)
         gate.on_moved = driver.moved
         workspace = Workspace.of_process(file_limit_bytes, recorded_cwd=player.cwd)
         driver.files = PlayedFiles(

@@ -17,6 +17,7 @@ import blake3
 from opentelemetry import trace
 
 from playhead_instrumentation import lanes
+from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.bodies import Bodies
 from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.drivers.gate import Gate, Turn
@@ -27,6 +28,7 @@ from playhead_instrumentation.drivers.wakes import keep as keep_wakes
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.errors import ExchangeUnmatched, PlayheadError
 from playhead_semconv.facts import (
     Ask,
     Content,
@@ -34,6 +36,7 @@ from playhead_semconv.facts import (
     End,
     EndedHow,
     ErrorRecord,
+    Exchange,
     ExchangeId,
     Fact,
     Fidelity,
@@ -63,6 +66,7 @@ class Call:
         "_driver",
         "_instance",
         "_open",
+        "_sent",
         "_span_id",
         "_trace_id",
         "body",
@@ -97,6 +101,7 @@ class Call:
         self._driver = driver
         self._instance = driver.sink.instance
         self._arrived = 0
+        self._sent = 0
         self._answer: blake3.blake3 | None = None
         """Digest of the answer so far; None before its first chunk."""
         self._trace_id = trace_id
@@ -187,6 +192,41 @@ class Call:
         self._append(e.PLAYHEAD_EXCHANGE_DATA, attributes, body)
         return data
 
+    def message(self, data: bytes, attributes: Mapping[str, Any] | None = None) -> None:
+        """A message is about to go out. `ExchangeUnmatched` where the tape holds another."""
+        kept, count = self._driver.redactor.body(data)
+        values: dict[str, Any] = {a.PLAYHEAD_EXCHANGE_DIRECTION: "out", **(attributes or {})}
+        if count:
+            values[a.PLAYHEAD_REDACTED_COUNT] = count
+        number, self._sent = self._sent, self._sent + 1
+        verdict = self.verdict
+        body = Content(b"", len(kept), kept if self._driver.content else None)
+        self._append(e.PLAYHEAD_EXCHANGE_DATA, values, body)
+        found = verdict.difference(number, kept, values) if isinstance(verdict, Played) else None
+        if found is not None:
+            error = ExchangeUnmatched(
+                f"message {number + 1} is not the one on the tape",
+                cause=f"first difference at {found.path}: tape {found.tape}, now {found.now}",
+            )
+            self._refuse(error)
+            raise error
+        if isinstance(verdict, Refused):
+            raise verdict.error
+
+    def missing(self) -> int:
+        """How many messages the program has yet to send before the next thing may arrive."""
+        verdict = self.verdict
+        return verdict.after(self._arrived) - self._sent if isinstance(verdict, Played) else 0
+
+    def exhausted(self, error: PlayheadError) -> None:
+        """The tape does not say how it goes on: nothing answers any more."""
+        self._refuse(error)
+
+    def _refuse(self, error: PlayheadError) -> None:
+        if isinstance(self.verdict, Played):
+            self._driver.gate.skip(self.verdict.deliveries(self._arrived))
+        self.verdict = Refused(error)
+
     def end(
         self,
         how: EndedHow,
@@ -210,6 +250,8 @@ class Call:
             attributes[a.PLAYHEAD_END_DIGEST] = self._answer.hexdigest()
         if error is not None:
             attributes |= error_attributes(error)
+        if isinstance(self.verdict, Refused):
+            attributes[a.PLAYHEAD_FIDELITY] = Fidelity.BLOCKED
         self._append(e.PLAYHEAD_EXCHANGE_END, attributes, body, at)
         if isinstance(self.verdict, Played) and not goes_on:
             self._driver.gate.skip(self.verdict.deliveries(self._arrived))
@@ -248,6 +290,7 @@ class Driver:
         lane_ends: Mapping[int, Delivery] | None = None,
         tape: Tape | None = None,
         wakes: Mapping[ExchangeId, Delivery] | None = None,
+        allowed: Allowed = NOTHING,
     ) -> None:
         """``lane_ends``: when the threads and jobs ended on the ``tape`` that is played; ``wakes``:
 
@@ -261,6 +304,8 @@ class Driver:
         """Whether bodies are recorded, or only their sizes."""
         self.closed = source.closed
         """Whether a request body must be whole before it is asked for."""
+        self.allowed = allowed
+        """What a replay may do for real."""
         self._source = source
         self._bodies = Bodies(redactor.body)
         self._bodies_of = sink.instance
@@ -303,6 +348,9 @@ class Driver:
                 content = Content(content.digest, content.size)
         elif isinstance(verdict, Refused):
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.BLOCKED
+        elif self.closed:
+            attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
+            self._replace(verdict.instead_of, attributes)
         call = Call(self, id, verdict, kept, trace_id, span_id)
         call.time_ns = time.time_ns()
         call.last_seq = self.sink.append(
@@ -319,6 +367,12 @@ class Driver:
             )
         )
         return call
+
+    def _replace(self, recorded: Exchange | None, attributes: dict[str, Any]) -> None:
+        """Nobody will come for the deliveries of ``recorded``: it is done for real."""
+        if recorded is not None:
+            attributes[a.PLAYHEAD_ORIGIN_SEQ] = recorded.first_seq
+            self.gate.skip(Played(recorded, Fidelity.LIVE, b"", lambda _: b"").deliveries())
 
     def effect(
         self,

@@ -29,6 +29,10 @@ class Turn(Protocol):
         """Suspend until it is this one's turn. Cancelling gives the place up."""
         ...
 
+    def give_up(self) -> None:
+        """Have it wait no longer, from any thread: it goes on without a delivery."""
+        ...
+
     def call(
         self, loop: AbstractEventLoop, called: Called, context: Context | None = None
     ) -> Callable[[], None]:
@@ -110,6 +114,9 @@ class OpenGate:
         delivery = Delivery(tick.batch, tick.order)
         tick.order += 1
         return delivery
+
+    def give_up(self) -> None:
+        """Nobody waits."""
 
     def alone(self) -> Delivery:
         """The delivery of what enters alone: a batch of its own."""

@@ -108,8 +108,11 @@ class HeldGate:
     def enter(self, waiter: Waiting) -> bool:
         """``waiter`` begins to wait; True if it need not."""
         with self._lock:
+            if waiter.given_up:
+                return True
             at_once = self._joins(waiter)
             if at_once:
+                waiter.came = True
                 self._entered()
                 if waiter.blocks:
                     self.books.wake(waiter.place)  # before somebody else finds all quiet
@@ -135,6 +138,15 @@ class HeldGate:
         with self._lock:
             self._left(waiter)
         self.went_on(waiter)
+
+    def dismiss(self, waiter: Waiting) -> None:
+        """``waiter`` is to wait no longer, wherever it does."""
+        with self._lock:
+            if waiter.came:
+                return
+            waiter.given_up = True
+            self._left(waiter)
+            self._let_through(waiter)
 
     def block(self, waiter: Waiting) -> None:
         """Wait in this thread."""

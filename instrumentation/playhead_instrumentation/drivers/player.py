@@ -13,8 +13,10 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
+from urllib.parse import urlsplit
 
-from playhead_instrumentation.drivers.verdict import Played, Refused, Verdict
+from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
+from playhead_instrumentation.drivers.verdict import LIVE, Live, Played, Refused, Verdict
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.difference import Difference, body_difference
@@ -34,8 +36,9 @@ class Player:
 
     closed = True
 
-    def __init__(self, tape: Tape) -> None:
+    def __init__(self, tape: Tape, allowed: Allowed = NOTHING) -> None:
         self._tape = tape
+        self._allowed = allowed
         facts = list(tape.facts())
         self._lane_names = {
             fact.lane: str(fact.attributes.get(a.PLAYHEAD_LANE_NAME, ""))
@@ -72,6 +75,9 @@ class Player:
         self._shelf = _Shelf()
         self._canonical: dict[tuple[str, str], _Shelf] = {}
         """By kind and key; made when a body fits by no digest."""
+        self._of_tool: dict[tuple[int, str], deque[Exchange]] = {}
+        """By lane and name; made when a tool is asked for real."""
+        self._of_tool_filled = False
         self._used: set[ExchangeId] = set()
         for recording in self._recordings:
             for digest in _digests(recording):
@@ -82,7 +88,9 @@ class Player:
         return self._recordings
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
-        """The recording that answers, or why none does."""
+        """The recording that answers, or why none does; live what is allowed to be."""
+        if ask.kind == "tool" and ask.key in self._allowed.tools:
+            return self._instead(id, ask)
         digests = [ask.body.digest]
         if a.PLAYHEAD_REDACTED_DIGEST in ask.details:
             digests.append(_keyed(ask.details[a.PLAYHEAD_REDACTED_DIGEST]))
@@ -91,7 +99,25 @@ class Player:
             if found is not None:
                 return self._played(found, id)
         found = self._alike(ask, body, id.lane)
-        return self._played(found, id) if found is not None else Refused(self._refusal(id, ask, body))
+        if found is not None:
+            return self._played(found, id)
+        if ask.kind == "http" and self._allowed.reaches(_host_of(ask.key)):
+            return LIVE
+        return Refused(self._refusal(id, ask, body))
+
+    def _instead(self, id: ExchangeId, ask: Ask) -> Live:
+        """Live, in the place of a recording: the next of that lane with the same key."""
+        waiting = self._of_tool.setdefault((id.lane, ask.key), deque())
+        if not self._of_tool_filled:
+            self._of_tool_filled = True
+            for one in self._recordings:
+                if one.ask.kind == "tool":
+                    self._of_tool.setdefault((one.id.lane, one.ask.key), deque()).append(one)
+        if not waiting:
+            return LIVE
+        recording = waiting.popleft()
+        self._used.add(recording.id)
+        return Live(recording)
 
     def _played(self, recording: Exchange, id: ExchangeId) -> Played:
         fidelity = Fidelity.EXACT if recording.id == id else Fidelity.MOVED
@@ -195,6 +221,11 @@ def _digests(recording: Exchange) -> list[bytes]:
     digests = [recording.ask.body.digest]
     keyed: Any = recording.ask.details.get(a.PLAYHEAD_REDACTED_DIGEST)
     return [*digests, _keyed(keyed)] if keyed else digests
+
+
+def _host_of(key: str) -> str:
+    """Of a method and a URL."""
+    return urlsplit(key.partition(" ")[2]).hostname or ""
 
 
 def _keyed(digest: object) -> bytes:

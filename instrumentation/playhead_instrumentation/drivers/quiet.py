@@ -114,6 +114,11 @@ class Quiet:
         with self._lock:
             return self.quiet() and all(until is None for until in self._idle.values())
 
+    def guesses(self) -> bool:
+        """Whether somebody is taken to wait only because no processor time is used."""
+        with self._lock:
+            return bool(self._stuck)
+
     def latest_alarm(self) -> float:
         """When the last of those who sleep goes on (`REAL.now_s`); 0: nobody does."""
         with self._lock:

@@ -168,6 +168,8 @@ def _hook_threads() -> None:
     @functools.wraps(join)
     def join_and_wait(self: threading.Thread, timeout: float | None = None) -> None:
         books = _books
+        if getattr(self, "_target", None) is not None and not wakes.is_of_program(self):
+            return join(self, timeout)
         if not self.is_alive() or self is threading.current_thread():
             return join(self, timeout)
         if timeout is not None and timeout <= 0:

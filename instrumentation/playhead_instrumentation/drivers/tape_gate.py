@@ -161,7 +161,8 @@ class TapeGate(HeldGate):
         waiter = self._schedule.force()
         if waiter is not None:
             return self._moves(waiter)
-        if self._never and self.books.for_good():
+        sure = not self.books.guesses() or REAL.now_s() > self._progress_s + self._patience_s
+        if self._never and sure and self.books.for_good():
             waiter = self._never.pop(0)
             waiter.refused = True
             return waiter
@@ -191,6 +192,9 @@ class _AtOnce:
 
     def wait(self) -> Delivery | None:
         return None
+
+    def give_up(self) -> None:
+        """Nobody waits."""
 
     def __await__(self) -> Generator[Any, None, Delivery | None]:
         return None

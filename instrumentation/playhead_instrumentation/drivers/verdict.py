@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from playhead_instrumentation.drivers.exceptions import is_own_doing
+from playhead_semconv.difference import Difference, message_difference, shown
+from playhead_semconv.errors import PlayheadError
+from playhead_semconv.facts import Ask, Content, Delivery, End, Exchange, ExchangeId, Fidelity
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Ask, Content, Delivery, End, Exchange, ExchangeId, Fidelity
 
@@ -14,6 +17,9 @@ from playhead_semconv.facts import Ask, Content, Delivery, End, Exchange, Exchan
 @dataclass(frozen=True, slots=True)
 class Live:
     """Do it for real."""
+
+    instead_of: Exchange | None = None
+    """At replay: the recording that would have answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,26 @@ class Played:
 
 def _is_left(end: End) -> bool:
     return end.how == "abandoned" or is_own_doing(end.error)
+
+    def after(self, index: int) -> int:
+        """How many messages the program had sent before that."""
+        exchange = self.exchange
+        if index == 0 and exchange.head:
+            return exchange.head_after
+        if 1 <= index <= len(exchange.parts):
+            return exchange.parts[index - 1].after
+        return exchange.end.after if exchange.end is not None else 0
+
+    def difference(self, number: int, data: bytes, attributes: Mapping[str, Any]) -> Difference | None:
+        """How a message that the program sends differs from the recorded one; numbers from 0."""
+        recorded = self.exchange.sent
+        if number >= len(recorded):
+            return Difference(f"message {number + 1}", "(absent)", shown(data))
+        return message_difference(
+            number,
+            (self.read(recorded[number].data), recorded[number].attributes),
+            (data, attributes),
+        )
 
 
 @dataclass(frozen=True, slots=True)

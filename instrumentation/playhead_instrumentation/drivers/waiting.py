@@ -30,7 +30,9 @@ class Waiting:
         "_let_in",
         "_loop",
         "after_s",
+        "came",
         "due",
+        "given_up",
         "left_alone",
         "moved",
         "opened",
@@ -51,6 +53,9 @@ class Waiting:
         self.who = who
         self.after_s = after_s
         """When time would end it, where it had not when the tape was made."""
+        self.came = False
+        """Whether it was let through."""
+        self.given_up = False
         self.moved = False
         self.refused = False
         self.left_alone = False
@@ -146,7 +151,13 @@ class Waiting:
         if not self._let_in:
             self._gate.leave(self)
 
+    def give_up(self) -> None:
+        """Have it wait no longer, from any thread: it goes on without a delivery."""
+        self._gate.dismiss(self)
+
     def _delivery(self) -> Delivery | None:
+        if self.given_up:
+            return None
         if self.refused:
             raise ExchangeExhausted(
                 "the tape ends before this was answered", hint="what happened after it was not recorded"
@@ -159,7 +170,7 @@ class Waiting:
 
     def let_through(self) -> bool:
         """It is its turn; False if nobody waits there. Called under the gate's lock, from any thread."""
-        self._let_in = True
+        self._let_in = self.came = True
         loop = self._loop
         if loop is None:
             with contextlib.suppress(RuntimeError):  # somebody else has released it meanwhile

@@ -224,10 +224,14 @@ def _is_program() -> bool:
         return found
 
 
+POLLER = "PollerCompletionQueue._poll_wrapper"
+"""What a thread of `grpc.aio` runs that only tells an event loop that something came."""
+
+
 def is_of_program(thread: threading.Thread) -> bool:
     """Not playhead's own threads, and not those that export telemetry."""
     if thread.name.startswith(lanes.OWN_THREADS):
         return False
     target = getattr(thread, "_target", None)
     module = getattr(target, "__module__", None) or type(thread).__module__
-    return not module.startswith("opentelemetry.")
+    return not module.startswith("opentelemetry.") and getattr(target, "__qualname__", "") != POLLER

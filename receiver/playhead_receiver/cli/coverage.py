@@ -18,20 +18,22 @@ SEEN = {
         "httpx httpx2 requests urllib3 aiohttp botocore boto3 urllib.request http.client".split(),
         "bytes",
     ),
+    "grpc": "bytes",
+    "mcp": "messages and spans",
+    "websockets": "messages",
 }
 """Modules whose traffic is recorded, and how."""
 
 _QUERIES = "asyncpg cx_Oracle duckdb MySQLdb oracledb psycopg psycopg2 pymssql pymysql pyodbc sqlite3"
 _COMMANDS = "aiosqlite cassandra motor neo4j pymongo redis valkey"
 _CONNECTIONS = "ftplib imaplib ldap3 paramiko poplib pycurl smtplib telnetlib zmq"
-_MESSAGES = "aio_pika aiokafka confluent_kafka kafka nats paho pika pulsar websocket websockets"
+_MESSAGES = "aio_pika aiokafka confluent_kafka kafka nats paho pika pulsar websocket"
 
 UNSEEN = {
     **dict.fromkeys(_QUERIES.split(), "its queries"),
     **dict.fromkeys(_COMMANDS.split(), "its commands"),
     **dict.fromkeys(_CONNECTIONS.split(), "its connections"),
     **dict.fromkeys(_MESSAGES.split(), "its messages"),
-    "grpc": "its calls",
 }
 """Modules that bring something in from outside which the tape does not hold."""
 

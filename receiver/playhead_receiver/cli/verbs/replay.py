@@ -26,6 +26,8 @@ STYLES = {"identical": "green", "diverged": "yellow", "blocked": "red"}
 @click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
 @click.option("--force", is_flag=True, help="Replay although the script has changed.")
 @click.option("--keep", type=click.Path(path_type=Path, dir_okay=False), help="Keep the replay's tape.")
+@click.option("--live", multiple=True, metavar="TOOL", help="A tool that runs for real.")
+@click.option("--allow", multiple=True, metavar="HOST", help="A host that may be reached.")
 @click.option(
     "--junitxml",
     metavar="FILE",
@@ -40,13 +42,15 @@ def command(
     cwd: str,
     force: bool,
     keep: Path | None,
+    live: tuple[str, ...],
+    allow: tuple[str, ...],
     junitxml: Path | None,
     output: bool,
 ) -> int:
     """Run the recorded command again, with every exchange answered from its tape.
 
-    Nothing goes live and the network is refused. Prints the fidelity report. Exit status: 0 identical,
-    1 diverged, 2 there is nothing to replay, 3 blocked.
+    Nothing goes live and the network is refused, but for what --live and --allow name. Prints the
+    fidelity report. Exit status: 0 identical, 1 diverged, 2 there is nothing to replay, 3 blocked.
     """
     from playhead_replay import replay
     from playhead_replay.junit import junit_xml
@@ -54,7 +58,9 @@ def command(
     began = time.monotonic()
     with opened_run(session, parse_target(target)) as run:
         session.progress(f"replaying {run.name}")
-        done = replay(run, python=python, cwd=cwd, force=force, keep=keep, say=session.say)
+        done = replay(
+            run, python=python, cwd=cwd, force=force, keep=keep, live=live, allow=allow, say=session.say
+        )
     if junitxml is not None:
         again = _again(target or run.name, python=python, cwd=cwd, force=force)
         junitxml.write_bytes(junit_xml(done.report, again, time.monotonic() - began))

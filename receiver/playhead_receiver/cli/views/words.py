@@ -75,7 +75,7 @@ def one_line(value: Any, limit: int = 60) -> str:
 
 
 def gist(step: Step) -> str:
-    """What one line says of a step: error, tokens, arguments of a tool, status of a request."""
+    """What one line says of a step: error, tokens, a tool's arguments, messages, status of a request."""
     span = step.span
     if span.failed:
         return span.error
@@ -87,6 +87,10 @@ def gist(step: Step) -> str:
         return f"{sent or 0}→{received or 0} tok{saved}"
     if a.GEN_AI_TOOL_CALL_ARGUMENTS in at:
         return one_line(at[a.GEN_AI_TOOL_CALL_ARGUMENTS])
+    if a.PLAYHEAD_MESSAGES_SENT in at:
+        sent, received = at[a.PLAYHEAD_MESSAGES_SENT], at.get(a.PLAYHEAD_MESSAGES_RECEIVED, 0)
+        place = f"{at.get(a.SERVER_ADDRESS, '')}:{at.get(a.SERVER_PORT) or ''}".strip(":")
+        return f"{sent} sent, {received} received {place}".strip()
     if a.HTTP_RESPONSE_STATUS_CODE in at:
         return (
             f"{at[a.HTTP_RESPONSE_STATUS_CODE]} {urlsplit(str(at.get(a.URL_FULL, ''))).netloc}".strip()

@@ -1,0 +1,210 @@
+"""What the program asks of the machine and of itself: names, numbers, terminals.
+
+The process id is the recorded one only for the program's own files: libraries look at it to see whether
+they were forked. A signal to that number goes to the process that runs now.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+import platform
+import socket
+import sys
+from typing import Any, Final
+
+from playhead_instrumentation.boundaries.ambient import AmbientOf, getframe, reads_of_agent
+from playhead_instrumentation.boundaries.callers import installed
+from playhead_instrumentation.boundaries.process_blocked import Allowed
+from playhead_instrumentation.boundaries.readers import by_agent
+from playhead_instrumentation.drivers.reads import Reads
+from playhead_instrumentation.lanes import Shadow
+from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.session import current
+
+MACHINE: Final = ("cpu_count", "process_cpu_count", "getlogin", "getloadavg")
+"""Functions of `os` with a plain result."""
+
+
+SYSTEM: Final = ("system", "node", "release", "version", "machine")
+"""Parts of `platform.uname` that cost nothing; the last one, the processor, may start a process."""
+
+
+@functools.cache
+def _system(cls: Any, *parts: str) -> Any:
+    return cls(*parts)
+
+
+def watch(patches: Patches) -> None:
+    """Patch what asks the machine."""
+    patches.attempt("os inputs", _cover_os)
+    patches.attempt("processor", _cover_processor)
+    patches.attempt("process id", _cover_pid)
+    patches.attempt("hostname", _cover_hostname)
+    patches.attempt("terminal", _cover_terminals)
+
+
+def _plain(kind: str, reads: Reads, live: Any, *arguments: Any) -> Any:
+    return reads.read(kind, functools.partial(live, *arguments))
+
+
+def _tuple(kind: str, reads: Reads, live: Any, *arguments: Any) -> Any:
+    made: list[Any] = []
+
+    def asked() -> list[Any]:
+        made.append(live(*arguments))
+        return list(made[0])
+
+    found = reads.read(kind, asked)
+    return made[0] if made else found
+
+
+def _cover_os() -> None:
+    module: Any = os
+    for name in MACHINE:
+        original = getattr(os, name, None)
+        if original is not None and not hasattr(original, "__wrapped__"):
+            answer = _tuple if name == "getloadavg" else _plain
+            setattr(module, name, AmbientOf(original, functools.partial(answer, f"inputs/os.{name}")))
+    uname: Any = getattr(os, "uname", None)
+    if uname is not None and not hasattr(uname, "__wrapped__"):
+
+        def system(reads: Reads, live: Any) -> Any:
+            return os.uname_result(reads.read("inputs/os.uname", lambda: list(live())))
+
+        module.uname = AmbientOf(uname, system)
+    original = required(platform, "uname")
+    if not hasattr(original, "__wrapped__"):
+
+        @functools.wraps(original)
+        def whole() -> Any:
+            reads = None if _at_import() else reads_of_agent(1)
+            if reads is None:
+                return original()
+            found: Any = original()
+            # Its last part is looked up when it is asked for.
+            parts = reads.read("inputs/platform.uname", lambda: [getattr(found, one) for one in SYSTEM])
+            return _system(platform.uname_result, *parts)
+
+        platform.uname = whole
+
+
+def _cover_processor() -> None:
+    """`platform` starts a process to learn it. For the headers of an SDK that is nothing of the run's."""
+    owner: Any = required(platform, "_Processor")
+    original = required(owner, "from_subprocess")
+    if hasattr(original, "__wrapped__"):
+        return
+
+    @functools.wraps(original)
+    def from_subprocess() -> Any:
+        if by_agent(getframe(1)):
+            return original()
+        with Shadow(), Allowed():
+            return original()
+
+    owner.from_subprocess = from_subprocess
+
+
+def _at_import() -> bool:
+    """Whether a module asks while it is imported, as `uuid` does for itself."""
+    frame = getframe(2)
+    while frame is not None and frame.f_globals is platform.__dict__:
+        frame = frame.f_back
+    return (
+        frame is not None and frame.f_code.co_name == "<module>" and installed(frame.f_code.co_filename)
+    )
+
+
+_answered: Final[set[int]] = set()
+"""Process ids of the recording that this replay gave to the program."""
+
+
+def _cover_pid() -> None:
+    module: Any = os
+    getpid, getppid, kill = os.getpid, os.getppid, os.kill
+    if hasattr(getpid, "__wrapped__"):
+        return
+
+    def own(reads: Reads, live: Any) -> Any:
+        if installed(getframe(2).f_code.co_filename):
+            return live()
+        found = reads.read("inputs/os.getpid", live)
+        if found != live():
+            _answered.add(found)
+        return found
+
+    def parent(reads: Reads, live: Any) -> Any:
+        return (
+            live()
+            if installed(getframe(2).f_code.co_filename)
+            else reads.read("inputs/os.getppid", live)
+        )
+
+    @functools.wraps(kill)
+    def signalled(pid: int, signal: int, /) -> None:
+        kill(getpid() if pid in _answered else pid, signal)
+
+    module.getpid, module.getppid = AmbientOf(getpid, own), AmbientOf(getppid, parent)
+    module.kill = signalled
+
+
+def _cover_hostname() -> None:
+    module: Any = socket
+    original = socket.gethostname
+    if not hasattr(original, "__wrapped__"):
+        covered = AmbientOf(original, functools.partial(_plain, "inputs/socket.gethostname"))
+        covered.__module__ = "socket"
+        module.gethostname = covered
+
+
+def _cover_terminals() -> None:
+    module: Any = os
+    size, isatty = os.get_terminal_size, os.isatty
+    if hasattr(size, "__wrapped__"):
+        return
+
+    def columns(reads: Reads, live: Any, *descriptor: Any) -> Any:
+        def asked() -> list[int]:
+            try:
+                return list(live(*descriptor))
+            except OSError:
+                return []
+
+        found = reads.read("inputs/os.get_terminal_size", asked)
+        return os.terminal_size(found) if found else _no_terminal(live, *descriptor)
+
+    def terminal(reads: Reads, live: Any, descriptor: Any) -> Any:
+        if descriptor not in (0, 1, 2):
+            return live(descriptor)
+        return reads.read("inputs/os.isatty", functools.partial(live, descriptor))
+
+    module.get_terminal_size = AmbientOf(size, columns)
+    module.isatty = AmbientOf(isatty, terminal)
+    for name in ("stdin", "stdout", "stderr"):
+        stream: Any = getattr(sys, name, None)
+        asks: Any = getattr(stream, "isatty", None)
+        if asks is None or hasattr(asks, "__wrapped__"):
+            continue
+        try:
+            stream.isatty = _asked(asks, f"inputs/{name}.isatty")
+        except AttributeError:
+            continue
+
+
+def _no_terminal(live: Any, *descriptor: Any) -> Any:
+    """Raises as a file that is no terminal does."""
+    session = current()
+    if session is None or not session.driver.closed:
+        return live(*descriptor)
+    raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
+
+
+def _asked(original: Any, kind: str) -> Any:
+    @functools.wraps(original)
+    def isatty() -> bool:
+        reads = reads_of_agent(1)
+        return original() if reads is None else reads.read(kind, original)
+
+    return isatty

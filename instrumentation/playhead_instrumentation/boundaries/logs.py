@@ -1,0 +1,52 @@
+"""When a log record was made, and by which process and thread: as a formatter may print it."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from typing import Any, Final
+
+from opentelemetry.instrumentation.utils import is_instrumentation_enabled
+
+from playhead_instrumentation import lanes
+from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.session import current
+
+KIND: Final = "clock/logging.record"
+
+FIELDS: Final = ("created", "msecs", "relativeCreated", "process", "thread")
+
+
+def watch(patches: Patches) -> None:
+    """Patch `logging.LogRecord`."""
+    patches.attempt("logging", _cover)
+
+
+def _cover() -> None:
+    owner: Any = logging.LogRecord
+    original = required(owner, "__init__")
+    if hasattr(original, "__wrapped__"):
+        return
+
+    @functools.wraps(original)
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        session = current()
+        if session is None or _own(self.name):
+            return
+
+        def live() -> list[Any]:
+            return [getattr(self, name) for name in FIELDS]
+
+        found = session.driver.reads.read(KIND, live)
+        self.__dict__.update(zip(FIELDS, found, strict=True))
+
+    owner.__init__ = made
+
+
+def _own(name: str) -> bool:
+    """Of what records, or of an exporter: not there at replay, or at other times."""
+    if name.startswith(("playhead", "opentelemetry")) or not is_instrumentation_enabled():
+        return True
+    return threading.current_thread().name.startswith(lanes.OWN_THREADS)

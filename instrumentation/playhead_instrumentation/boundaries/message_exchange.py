@@ -1,0 +1,240 @@
+"""An exchange of messages: its span, its facts, and who waits for whom. One edge per library.
+
+Nothing here raises but what a replay refuses.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Literal
+
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from playhead_instrumentation.drivers.exceptions import name_of, record_of
+from playhead_instrumentation.drivers.gate import Turn, running_loop
+from playhead_instrumentation.drivers.verdict import Played, Refused
+from playhead_instrumentation.session import Session
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import ExchangeExhausted, PlayheadError
+from playhead_semconv.facts import Delivery, EndedHow, ErrorRecord
+
+log = logging.getLogger(__name__)
+
+
+class MessageExchange:
+    """What is known of one exchange while it goes on."""
+
+    __slots__ = ("_ended_ns", "_session", "_span", "_waits", "call", "received_count", "sent_count")
+
+    def __init__(
+        self,
+        session: Session,
+        kind: str,
+        key: str,
+        body: bytes,
+        details: dict[str, Any],
+        *,
+        name: str,
+        attributes: dict[str, Any],
+        effect: Literal["read", "write"] = "write",
+    ) -> None:
+        """``name`` and ``attributes`` are those of the span."""
+        self._session = session
+        self._span = span = session.tracer().start_span(
+            name, kind=SpanKind.CLIENT, attributes=attributes
+        )
+        context = span.get_span_context()
+        self.call = session.driver.open(
+            kind,
+            key,
+            body,
+            details,
+            effect=effect,
+            trace_id=context.trace_id.to_bytes(16),
+            span_id=context.span_id.to_bytes(8),
+        )
+        self.sent_count = 0
+        self.received_count = 0
+        self._ended_ns = 0
+        self._waits: Turn | None = None
+        """Of who waits until the program has sent something."""
+        session.opened(self)
+        if span.is_recording():
+            span.set_attribute(a.PLAYHEAD_EXCHANGE_ID, str(self.call.id))
+
+    @property
+    def over(self) -> bool:
+        """Whether its end is on the tape."""
+        return self.call.ended is not None
+
+    @property
+    def played(self) -> Played | None:
+        """The recording that answers; None where the world does."""
+        verdict = self.call.verdict
+        return verdict if isinstance(verdict, Played) else None
+
+    @property
+    def refusal(self) -> PlayheadError | None:
+        """Why nothing answers; None where something does."""
+        verdict = self.call.verdict
+        return verdict.error if isinstance(verdict, Refused) else None
+
+    def sent(self, data: bytes, attributes: Mapping[str, Any] | None = None) -> None:
+        """A message is about to go out. Raises what a replay refuses."""
+        if self.over:
+            return
+        try:
+            self.call.message(data, attributes)
+        except PlayheadError as error:
+            self._end("error", None, self.recorded(error))
+            self._wake()
+            raise
+        except Exception:
+            log.debug("playhead could not record a message", exc_info=True)
+        self.sent_count += 1
+        if self._waits is not None and self.call.missing() <= 0:
+            self._wake()
+
+    def answered(self, values: dict[str, Any], at: Delivery | None) -> None:
+        """The head of the answer is there, credentials already removed."""
+        self._report(self.call.head, values, at)
+
+    def received(
+        self, data: bytes, at: Delivery | None, attributes: Mapping[str, Any] | None = None
+    ) -> None:
+        """A message came, before the program gets it."""
+        self._report(self.call.part, data, at, attributes)
+        self.received_count += 1
+
+    def _report(self, report: Callable[..., Any], *said: Any) -> None:
+        if self.over:
+            return
+        try:
+            report(*said)
+        except Exception:
+            log.debug("playhead could not record what came", exc_info=True)
+
+    def along(self, at: Delivery | None, place: int) -> Delivery | None:
+        """The delivery of what comes together with what came ``at``, as the ``place``-th after it."""
+        if at is None or not place:
+            return at
+        if running_loop() is not None and self._session.driver.gate.level == "causal":
+            return self.call.arrive().wait()
+        return Delivery(at.batch, at.order + place)
+
+    def describe(self, attributes: Mapping[str, Any], *, error: str = "") -> None:
+        """More attributes of the span. ``error``: it is that of something that failed."""
+        if self._span.is_recording():
+            self._span.set_attributes(dict(attributes))
+            if error:
+                self._span.set_status(Status(StatusCode.ERROR, error))
+
+    def turn(self) -> Turn:
+        """At replay: the turn of what comes next, or, before it may come, of nothing.
+
+        Where `due` says that nothing is due, it was given up, and another is to be taken.
+        """
+        played = self.played
+        if played is None or self.call.missing() <= 0:
+            return self.call.arrive()
+        self._waits = turn = self._session.driver.gate.never()
+        if self.call.missing() <= 0:  # it was sent meanwhile
+            turn.give_up()
+        return turn
+
+    def due(self, turn: Turn) -> bool:
+        """Whether ``turn``, which came, is that of the next thing."""
+        waited, self._waits = self._waits, None
+        return waited is not turn
+
+    def _wake(self) -> None:
+        turn = self._waits
+        if turn is not None:
+            turn.give_up()
+
+    def interrupt(self) -> None:
+        """Nothing is to be waited for any more."""
+        self._wake()
+
+    def finished(self, at: Delivery | None, said: Mapping[str, Any] | None = None) -> None:
+        """It ended in order. ``said``: what the end says."""
+        self._end("complete", at, None, said)
+
+    def failed(self, error: BaseException, at: Delivery | None = None, phase: str = "") -> None:
+        """It ended with ``error``. ``phase``: as in `ErrorRecord`."""
+        if isinstance(error, GeneratorExit):
+            self._end("abandoned", at, None)
+        elif not self.over:
+            record = self.recorded(error)
+            self.broken(
+                ErrorRecord(record.module, record.qualname, record.message, record.args, phase), at
+            )
+
+    def broken(
+        self, record: ErrorRecord, at: Delivery | None, said: Mapping[str, Any] | None = None
+    ) -> None:
+        """The same, of an error that is described already."""
+        self._end("error", at, record, said)
+
+    def exhausted(self, error: ExchangeExhausted) -> None:
+        """The tape ends before this does."""
+        self.call.exhausted(error)
+        self.failed(error)
+
+    def recorded(self, error: BaseException) -> ErrorRecord:
+        """``error`` as it goes on tape."""
+        return record_of(error, self._session.redactor.text)
+
+    def abandoned(self) -> None:
+        """The program has let go of it. Safe in a finalizer."""
+        self._end("abandoned", None, None)
+
+    def _end(
+        self,
+        how: EndedHow,
+        at: Delivery | None,
+        error: ErrorRecord | None,
+        said: Mapping[str, Any] | None = None,
+    ) -> None:
+        try:
+            if not self.call.end(how, at, error, values=said):
+                return
+            self._session.closed(self)
+            if self.call.inherited:
+                return  # the span is the parent's, too
+            self._ended_ns = self.call.time_ns
+            self._session.submit(self)
+        except Exception:
+            log.debug("playhead could not record the end of an exchange", exc_info=True)
+
+    def finish(self) -> None:
+        """End the span, off the caller's path."""
+        span, end = self._span, self.call.ended
+        if end is not None and span.is_recording():
+            span.set_attributes(
+                {
+                    a.PLAYHEAD_MESSAGES_SENT: self.sent_count,
+                    a.PLAYHEAD_MESSAGES_RECEIVED: self.received_count,
+                }
+            )
+            if end.error is not None:
+                span.set_attribute(a.ERROR_TYPE, name_of(end.error))
+                span.set_status(Status(StatusCode.ERROR, end.error.message or None))
+            if end.how == "abandoned":
+                span.set_attribute(a.PLAYHEAD_END_HOW, "abandoned")
+        span.end(end_time=self._ended_ns)
+
+
+def drive(coroutine: Coroutine[Any, None, None]) -> None:
+    """Run ``coroutine``, which waits for turns only, in the callbacks of the loop: it is no task."""
+
+    def step(_: object = None) -> None:
+        try:
+            future: Any = coroutine.send(None)
+        except StopIteration:
+            return
+        future._asyncio_future_blocking = False
+        future.add_done_callback(step)
+
+    step()

@@ -1,0 +1,35 @@
+"""What a replay may do for real, because its user said so."""
+
+from __future__ import annotations
+
+import functools
+import socket
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """Tools that run for real, and hosts that may be reached where the tape does not answer."""
+
+    tools: frozenset[str] = frozenset()
+    hosts: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.tools or self.hosts)
+
+    def reaches(self, host: str) -> bool:
+        """Whether ``host``, a name or an address, may be reached."""
+        return host in self.hosts or (bool(self.hosts) and host in self._addresses)
+
+    @functools.cached_property
+    def _addresses(self) -> frozenset[str]:
+        found: set[str] = set()
+        for host in self.hosts:
+            try:
+                found |= {str(one[4][0]) for one in socket.getaddrinfo(host, None)}
+            except OSError:
+                continue
+        return frozenset(found)
+
+
+NOTHING = Allowed()

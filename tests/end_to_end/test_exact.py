@@ -1,0 +1,127 @@
+"""Two scripts with all that makes replays go wrong, recorded once and replayed under load."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.home import Home
+from support.scripted import (
+    Reply,
+    Request,
+    ScriptedServer,
+    chat_sse,
+    json_reply,
+    openai_chat,
+    openai_error,
+)
+
+AGENTS = Path(__file__).parent / "agents"
+BURN = "while True: pass"
+
+
+class Jittered:
+    """Answers every request with a new number, each after a while of its own."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._chance = random.Random(7)
+        self._refused: dict[str, int] = {}
+
+    def __call__(self, request: Request) -> Reply:
+        time.sleep(self._chance.random() * 0.012)
+        number = next(self._numbers)
+        if "/tool" in request.path:
+            return json_reply({"tool": number})
+        asked: dict[str, Any] = request.json
+        text = str(asked["messages"][-1]["content"])
+        if text.startswith("storm"):
+            self._refused[text] = self._refused.get(text, 0) + 1
+            if self._refused[text] <= int(text.split()[1]):
+                return openai_error(429, {"retry-after-ms": "5"})
+        whole = openai_chat.completion(f"answer {number} to {text}")
+        return chat_sse(whole) if asked.get("stream") else json_reply(whole)
+
+
+@contextmanager
+def burning(count: int = 2) -> Iterator[None]:
+    """Processes that use every processor."""
+    burners = [subprocess.Popen([sys.executable, "-S", "-c", BURN]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for burner in burners:
+            burner.kill()
+            burner.wait()
+
+
+@contextmanager
+def recorded(folder: Path, script: str, *words: str) -> Iterator[Home]:
+    """A home in which ``script`` has been recorded; its provider is gone."""
+    server = ScriptedServer()
+    server.on(lambda _: True, Jittered(), repeat=True)
+    home = Home(
+        folder,
+        {
+            "OPENAI_BASE_URL": server.openai_url,
+            "OPENAI_API_KEY": "test",
+            "TOOLS_URL": server.url,
+            "NO_PROXY": "127.0.0.1",
+        },
+    )
+    with burning():
+        done = home.playhead("record", AGENTS / script, *words)
+    server.close()
+    assert done.returncode == 0, done.stderr
+    yield home
+
+
+def times(few: int) -> Any:
+    return pytest.mark.parametrize(
+        "times",
+        [pytest.param(few, id=str(few)), pytest.param(20, id="20", marks=pytest.mark.acceptance)],
+    )
+
+
+def require_identical(home: Home, times: int) -> None:
+    """Every replay is the recording, whatever else the machine does."""
+    with burning():
+        for number in range(times):
+            status, report = home.report("last")
+            found = json.dumps(report["divergences"][:3], indent=1)
+            assert report["divergences"] == [], f"replay {number + 1}: {found}"
+            assert (status, report["verdict"], report["level"]) == (0, "identical", "strict")
+            assert report["fidelity"]["exact"] == report["asked"] > 0
+
+
+@times(2)
+def test_fifteen_steps_are_replayed_exactly(tmp_path: Path, times: int):
+    diary = tmp_path / "diary.txt"
+    diary.write_text("before\n")
+    with recorded(tmp_path, "fifteen.py") as home:
+        after = hashlib.sha256(diary.read_bytes()).hexdigest()
+        out = home.run("last").outputs.stdout.data.decode().splitlines()
+        assert [line.split()[0] for line in out if line[:1].isdigit()] == [str(n) for n in range(1, 16)]
+        assert len(diary.read_text().splitlines()) == 2
+        require_identical(home, times)
+        assert hashlib.sha256(diary.read_bytes()).hexdigest() == after
+
+
+@times(2)
+@pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
+def test_a_script_twice_as_nasty_is_replayed_exactly(tmp_path: Path, times: int, loop: str):
+    words = ["--uvloop"] if loop == "uvloop" else []
+    with recorded(tmp_path, "nasty.py", *words) as home:
+        notes = hashlib.sha256((tmp_path / "notes.db").read_bytes()).hexdigest()
+        require_identical(home, times)
+        assert hashlib.sha256((tmp_path / "notes.db").read_bytes()).hexdigest() == notes
