@@ -86,10 +86,10 @@ def recorded(folder: Path, script: str, *words: str) -> Iterator[Home]:
     yield home
 
 
-def times(few: int) -> Any:
+def times(*few: int) -> Any:
+    short = [pytest.param(one, id=str(one)) for one in few]
     return pytest.mark.parametrize(
-        "times",
-        [pytest.param(few, id=str(few)), pytest.param(20, id="20", marks=pytest.mark.acceptance)],
+        "times", [*short, pytest.param(20, id="20", marks=pytest.mark.acceptance)]
     )
 
 
@@ -117,7 +117,7 @@ def test_fifteen_steps_are_replayed_exactly(tmp_path: Path, times: int):
         assert hashlib.sha256(diary.read_bytes()).hexdigest() == after
 
 
-@times(2)
+@times()
 @pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 def test_a_script_twice_as_nasty_is_replayed_exactly(tmp_path: Path, times: int, loop: str):
     words = ["--uvloop"] if loop == "uvloop" else []

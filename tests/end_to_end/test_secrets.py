@@ -146,7 +146,6 @@ def test_planted_secrets_are_found_nowhere(tmp_path: Path, content: str):
     secrets = planted()
     work = tmp_path / "work"
     work.mkdir()
-    (tmp_path / "plan.json").write_text(json.dumps(secrets))
     (work / ".env").write_text(f"# settings\nVENDOR_TOKEN={secrets['env-file']}\nREGION=north\n")
     spool, data, heads = tmp_path / "spool", tmp_path / "data", tmp_path / "heads"
     heads.mkdir()
@@ -160,10 +159,10 @@ def test_planted_secrets_are_found_nowhere(tmp_path: Path, content: str):
             AWS_SECRET_ACCESS_KEY=secrets["environment-aws"],
             PLAYHEAD_CONTENT=content,
             PLAYHEAD_QUIET="0",
+            PLAN=json.dumps(secrets),
         )
         done = run_agent(
             "secretive.py",
-            str(tmp_path / "plan.json"),
             "--api-key",
             secrets["argv-flag"],
             f"--password={secrets['argv-equals']}",

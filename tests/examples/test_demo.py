@@ -20,10 +20,10 @@ def home(tmp_path_factory):
     return tmp_path_factory.mktemp("home")
 
 
-def playhead(home, *arguments):
+def playhead(home, *arguments, cwd=ROOT):
     return subprocess.run(
         [sys.executable, "-m", "playhead_receiver", *arguments],
-        cwd=ROOT,
+        cwd=cwd,
         env={"PATH": os.environ["PATH"], "HOME": str(home), "LANG": "C.UTF-8"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -97,15 +97,16 @@ def test_a_trap_counts_who_comes():
         httpx2.get(f"http://127.0.0.1:{trap.port}")
 
 
-OFFLINE = ("ls", "show", "tail", "replay", "spool", "doctor")
+OFFLINE = ("ls", "show", "tail", "replay", "export", "import", "golden", "spool", "doctor")
 
 
-def test_the_tour_of_the_readme_works(demo, home):
+def test_the_tour_of_the_readme_works(demo, home, tmp_path):
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     readme = (ROOT / "README.md").read_text("utf-8")
     tour = [shlex.split(line)[1:] for line in re.findall(r"^\$ (playhead .*)$", readme, re.MULTILINE)]
     told = [words for words in tour if words[0] in OFFLINE]
     assert {words[0] for words in told} == set(OFFLINE)
     for words in told:
-        done = playhead(home, *words)
+        done = playhead(home, *words, cwd=tmp_path)
         assert done.returncode == 0, f"{words}: {done.stdout}"
         assert done.stdout

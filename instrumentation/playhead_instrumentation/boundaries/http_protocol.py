@@ -109,12 +109,13 @@ async def feed(exchange: HttpExchange, protocol: Any, played: Played) -> None:
     """Bring a recorded answer to ``protocol``: together what came together."""
     call, recorded = exchange.call, played.exchange
     waiting: list[bytes] = []
+    whole = recorded.end is not None and recorded.end.how == "complete"
 
     async def turn(index: int) -> Any:
         before, due = played.due(index - 1) if index else None, played.due(index)
         # The end came in the bytes of the last part where nothing came between them: a program that
         # has all bytes may leave at once.
-        gap = 1 if index > len(recorded.parts) else 0
+        gap = 1 if index > len(recorded.parts) and whole else 0
         if waiting and (before is None or due is None or due.batch - before.batch > gap):
             protocol.data_received(b"".join(waiting))
             waiting.clear()

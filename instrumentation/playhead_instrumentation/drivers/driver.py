@@ -22,7 +22,7 @@ from playhead_instrumentation.drivers.bodies import Bodies
 from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.drivers.gate import Gate, Turn
 from playhead_instrumentation.drivers.reads import Reads
-from playhead_instrumentation.drivers.verdict import Played, Refused, Source, Verdict
+from playhead_instrumentation.drivers.verdict import Live, Played, Refused, Source, Verdict
 from playhead_instrumentation.drivers.wakes import Wakes
 from playhead_instrumentation.drivers.wakes import keep as keep_wakes
 from playhead_instrumentation.redaction import Redactor
@@ -36,7 +36,6 @@ from playhead_semconv.facts import (
     End,
     EndedHow,
     ErrorRecord,
-    Exchange,
     ExchangeId,
     Fact,
     Fidelity,
@@ -350,7 +349,7 @@ class Driver:
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.BLOCKED
         elif self.closed:
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
-            self._replace(verdict.instead_of, attributes)
+            self._replace(verdict, attributes)
         call = Call(self, id, verdict, kept, trace_id, span_id)
         call.time_ns = time.time_ns()
         call.last_seq = self.sink.append(
@@ -368,9 +367,11 @@ class Driver:
         )
         return call
 
-    def _replace(self, recorded: Exchange | None, attributes: dict[str, Any]) -> None:
-        """Nobody will come for the deliveries of ``recorded``: it is done for real."""
+    def _replace(self, live: Live, attributes: dict[str, Any]) -> None:
+        """Nobody will come for the deliveries of what it stands in for: it is done for real."""
+        recorded = live.instead_of
         if recorded is not None:
+            attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = live.instance.hex()
             attributes[a.PLAYHEAD_ORIGIN_SEQ] = recorded.first_seq
             self.gate.skip(Played(recorded, Fidelity.LIVE, b"", lambda _: b"").deliveries())
 

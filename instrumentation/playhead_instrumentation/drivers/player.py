@@ -117,7 +117,7 @@ class Player:
             return LIVE
         recording = waiting.popleft()
         self._used.add(recording.id)
-        return Live(recording)
+        return Live(recording, self._tape.instance)
 
     def _played(self, recording: Exchange, id: ExchangeId) -> Played:
         fidelity = Fidelity.EXACT if recording.id == id else Fidelity.MOVED

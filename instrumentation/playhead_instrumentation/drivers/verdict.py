@@ -20,6 +20,8 @@ class Live:
 
     instead_of: Exchange | None = None
     """At replay: the recording that would have answered."""
+    instance: bytes = b""
+    """The process on whose tape that stands."""
 
 
 @dataclass(frozen=True, slots=True)

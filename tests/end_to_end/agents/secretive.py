@@ -1,4 +1,4 @@
-"""Handles secrets in every way that programs do; each comes from the plan file given first."""
+"""Handles secrets in every way that programs do; each comes from a plan in the environment."""
 
 import json
 import os
@@ -7,8 +7,7 @@ import sys
 import httpx
 from openai import OpenAI
 
-with open(sys.argv[1]) as plan:
-    secrets = json.load(plan)
+secrets = json.loads(os.environ.pop("PLAN"))
 base = os.environ["OPENAI_BASE_URL"].removesuffix("/v1")
 
 client = OpenAI(api_key=secrets["sdk-api-key"], default_headers={"X-Api-Key": secrets["x-api-key"]})
@@ -60,4 +59,4 @@ with httpx.Client() as http:
         print(f"failed: {problem} with {secrets['error-key']}", file=sys.stderr)
 
 print("environment:", os.environ["SERVICE_PASSWORD"], os.environ["AWS_SECRET_ACCESS_KEY"])
-print("arguments:", sys.argv[2:])
+print("arguments:", sys.argv[1:])

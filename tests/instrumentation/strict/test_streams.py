@@ -61,7 +61,7 @@ def test_two_threads_stream_at_once(read):
             for piece in read(f"{server.url}/quick"):
                 seen.append(("quick", piece))
             if live:
-                books = session.current().driver.gate._quiet
+                books = session.current().driver.gate.books
                 found["away"] = found["place"] in books._away
                 found["stuck"] = found["place"] in books._stuck
                 held.open()
