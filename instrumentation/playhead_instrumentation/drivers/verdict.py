@@ -10,8 +10,6 @@ from playhead_instrumentation.drivers.exceptions import is_own_doing
 from playhead_semconv.difference import Difference, message_difference, shown
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Ask, Content, Delivery, End, Exchange, ExchangeId, Fidelity
-from playhead_semconv.errors import PlayheadError
-from playhead_semconv.facts import Ask, Content, Delivery, End, Exchange, ExchangeId, Fidelity
 
 
 @dataclass(frozen=True, slots=True)
