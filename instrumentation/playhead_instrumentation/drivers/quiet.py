@@ -14,7 +14,7 @@ import contextlib
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from playhead_instrumentation.drivers import processor
@@ -280,7 +280,7 @@ class Quiet:
         self.claim(ticket)
 
     @contextlib.contextmanager
-    def certain(self) -> Iterator[None]:
+    def certain(self) -> Generator[None]:
         """This thread blocks, with its turn, in what ends by itself."""
         place = threading.get_ident()
         with self._lock:

@@ -349,12 +349,12 @@ def _cancel(executor: Any) -> None:
                 item = items.get_nowait()
             except queue.Empty:
                 break
-            job: _Job | None = None if item is None else item.__dict__.get("_playhead_job")
-            if job is None or not job.waits:
+            job: _Job | None = getattr(item, "_playhead_job", None)
+            if item is None or job is None or not job.waits:
                 kept.append(item)
-                continue
-            job.ends()
-            item.future.cancel()
+            else:
+                job.ends()
+                item.future.cancel()
         for item in kept:
             items.put(item)
 

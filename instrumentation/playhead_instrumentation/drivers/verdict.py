@@ -62,10 +62,6 @@ class Played:
         end = exchange.end
         return None if end is None or _is_left(end) else end.delivery
 
-
-def _is_left(end: End) -> bool:
-    return end.how == "abandoned" or is_own_doing(end.error)
-
     def after(self, index: int) -> int:
         """How many messages the program had sent before that."""
         exchange = self.exchange
@@ -85,6 +81,10 @@ def _is_left(end: End) -> bool:
             (self.read(recorded[number].data), recorded[number].attributes),
             (data, attributes),
         )
+
+
+def _is_left(end: End) -> bool:
+    return end.how == "abandoned" or is_own_doing(end.error)
 
 
 @dataclass(frozen=True, slots=True)
