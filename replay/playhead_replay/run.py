@@ -22,6 +22,7 @@ from playhead_replay.command import Command
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.messages import Messages, messages_of
 from playhead_replay.outputs import Outputs
+from playhead_replay.prices import Cost, cost_of
 from playhead_replay.spans import Span, grow, spans_of
 from playhead_replay.steps import Step, number_steps
 from playhead_semconv import attributes as a
@@ -256,7 +257,7 @@ class Run:
     def usage(self) -> Usage:
         """Tokens of all its calls."""
         totals = [0, 0, 0, 0]
-        for step in self.steps:
+        for step in self.calls:
             for index, name in enumerate(
                 (
                     a.GEN_AI_USAGE_INPUT_TOKENS,
@@ -267,6 +268,16 @@ class Run:
             ):
                 totals[index] += int(step.span.attributes.get(name, 0))
         return Usage(*totals)
+
+    @property
+    def calls(self) -> list[Step]:
+        """Steps that used tokens, without those that only tell what the steps inside them used."""
+        return [step for step in self.steps if _used(step.span) and not _used_inside(step.span)]
+
+    @property
+    def cost(self) -> Cost:
+        """What all its calls cost."""
+        return cost_of((step.span.attributes, step.span.started_ns) for step in self.calls)
 
     @property
     def errors(self) -> list[Step]:
@@ -310,6 +321,15 @@ class Run:
     @staticmethod
     def _own_spans(step: Step) -> set[str]:
         return {step.span.span_id, *(attempt.span_id for attempt in step.attempts)}
+
+
+def _used(span: Span) -> bool:
+    counts = (a.GEN_AI_USAGE_INPUT_TOKENS, a.GEN_AI_USAGE_OUTPUT_TOKENS)
+    return any(span.attributes.get(name) for name in counts)
+
+
+def _used_inside(span: Span) -> bool:
+    return any(_used(one) for child in span.children for one in child.walk())
 
 
 def _start_of(tape: Tape) -> Fact:

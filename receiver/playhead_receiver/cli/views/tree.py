@@ -59,6 +59,8 @@ def heading(run: Run) -> Text:
     parts = [count(len(run.steps), "step"), seconds(max(end_ns - run.started_ns, 0))]
     if tokens(run.usage):
         parts.append(f"{tokens(run.usage)} tok")
+        if str(run.cost):
+            parts.append(str(run.cost))
     models = dict.fromkeys(
         str(step.span.attributes[name])
         for step in run.steps
