@@ -65,6 +65,7 @@ def replay(
     keep: Path | None = None,
     live: Collection[str] = (),
     allow: Collection[str] = (),
+    checks: Collection[str | Path] = (),
     say: Callable[[str], None] | None = None,
 ) -> Replay:
     """Execute the recorded command of ``run`` again, from its tape alone, and compare.
@@ -72,8 +73,8 @@ def replay(
     ``python``: the agent's interpreter, by default the recorded one. ``cwd``: where the program lies,
     by default the recorded folder. ``force``: replay a changed script too. ``keep``: where the tape of
     the replay is written. ``live``: tools that run for real; ``allow``: hosts that may be reached where
-    the tape does not answer. ``environ``: what the child inherits, by default this process's
-    environment.
+    the tape does not answer. ``checks``: files of check functions that look at each span. ``environ``:
+    what the child inherits, by default this process's environment.
     ``say`` is told what is different from the recording, before anything is started.
 
     `TapeMissing`, `TapeGap`, `ScriptChanged` before anything is started; `ReplayFailed` when the
@@ -100,6 +101,7 @@ def replay(
             words += ["--origin", _run_id(run)]
         words += [word for name in live for word in ("--live", name)]
         words += [word for name in allow for word in ("--allow", name)]
+        words += [word for path in checks for word in ("--check", os.path.abspath(path))]
         done = _execute(
             [*words, "--", *command.words()],
             folder,

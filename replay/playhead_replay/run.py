@@ -127,6 +127,23 @@ class Usage:
     reasoning_tokens: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class FailedCheck:
+    """A check function that failed at a span."""
+
+    name: str
+    span: str
+    """Name of the span."""
+    said: str
+    """Why it failed."""
+    step: int | None
+    """The step that the span is or belongs to; None where it is none."""
+    seq: int
+
+
+CHECK_WORDS = (a.PLAYHEAD_CHECK_NAME, a.PLAYHEAD_SPAN_NAME, a.PLAYHEAD_CHECK_SAID)
+
+
 @dataclass(slots=True)
 class Run:
     """One execution of an agent."""
@@ -283,6 +300,19 @@ class Run:
     def errors(self) -> list[Step]:
         """Steps that failed."""
         return [step for step in self.steps if step.span.failed]
+
+    @property
+    def failed_checks(self) -> list[FailedCheck]:
+        """Check functions that failed, in order."""
+        found: list[FailedCheck] = []
+        for tape in self.tapes:
+            for fact in tape.facts():
+                if fact.name == e.PLAYHEAD_CHECK:
+                    name, span, said = (str(fact.attributes[word]) for word in CHECK_WORDS)
+                    step = self.step_of(fact.span_id.hex())
+                    number = None if step is None else step.number
+                    found.append(FailedCheck(name, span, said, number, fact.seq))
+        return found
 
     def step(self, number: int) -> Step | None:
         """The step of that number, from 1."""

@@ -160,6 +160,9 @@ def _error_at_the_end(run: Run) -> str:
 def _tail_lines(run: Run) -> Iterator[Text]:
     for gap in run.gaps:
         yield Text(f"! {gap}, process {gap.instance[:8]}", style="yellow")
+    for one in run.failed_checks:
+        where = one.span if one.step is None else f"step {one.step}"
+        yield Text(f"✗ check {one.name} failed at {where}  {one_line(one.said, 120)}", style=ERROR)
     error = _error_at_the_end(run)
     if error:
         yield Text(f"✗ {one_line(error, 200)}", style=ERROR)
