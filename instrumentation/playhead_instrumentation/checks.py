@@ -75,7 +75,7 @@ def load(path: str) -> None:
     except Exception as problem:
         raise UsageError(f"{path} cannot be run: {type(problem).__name__}: {problem}") from problem
     if len(_checks) == before:
-        raise UsageError(f"{path} holds no check", hint="put @playhead.check above its functions")
+        raise UsageError(f"{path} holds no check: no function of it is under @playhead.check")
 
 
 def look(span: ReadableSpan, lane: int) -> None:
