@@ -20,6 +20,7 @@ from typing import Protocol
 
 from playhead_replay.command import Command
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
+from playhead_replay.forks.linked import linked
 from playhead_replay.messages import Messages, messages_of
 from playhead_replay.outputs import Outputs
 from playhead_replay.spans import Span, grow, spans_of
@@ -155,7 +156,8 @@ class Run:
         """The run of a trace id (or of any name that ``store`` resolves). `RunUnknown`."""
         summary = store.resolve(trace_id)
         tapes: list[Tape] = [
-            HeldTape(store.tape(bytes.fromhex(instance))) for instance in summary.instances
+            linked(store, HeldTape(store.tape(bytes.fromhex(instance))))
+            for instance in summary.instances
         ]
         finished = [
             span
