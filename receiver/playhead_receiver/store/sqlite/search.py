@@ -22,7 +22,7 @@ from playhead_receiver.store.prepare import open_run
 from playhead_receiver.store.protocol import Store, StoredSpan
 from playhead_receiver.store.sqlite.reader import Reader
 from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
-from playhead_receiver.store.texts import PLACE_BITS, SPAN, TEXT, Texts, address_of, items_of
+from playhead_receiver.store.texts import PLACE_BITS, TEXT, Texts, address_of, items_of
 from playhead_receiver.store.upkeep import Hit, Lag
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -69,8 +69,10 @@ class Search:
         with self._lock, speaking_of(self._path):
             db = self._open()
             try:
+                count = 0
                 with db:
-                    return self._index(db)
+                    count = self._index(db)
+                return count
             finally:
                 db.close()
 
@@ -98,10 +100,12 @@ class Search:
 
     def lag(self) -> Lag:
         """What is stored and not indexed yet."""
-        bundle, position = 0, 0
-        if self._path.exists():
-            with self._asking() as db:
-                bundle, position = next(iter(db.execute("SELECT bundle, position FROM done")), (0, 0))
+        done: Any = (0, 0)
+        db = self._asking()
+        if db is not None:
+            done = db.execute("SELECT bundle, position FROM done").get
+            db.close()
+        bundle, position = done
         bundles = self._reader.one("SELECT count(*) FROM bundle WHERE id > ?", (bundle,))
         runs = self._reader.one("SELECT count(*) FROM fact_run WHERE position > ?", (position,))
         return Lag(bundles[0] if bundles else 0, runs[0] if runs else 0)
@@ -183,20 +187,28 @@ class Search:
     def search(self, text: str, limit: int) -> list[Hit]:
         """Where all words of ``text`` are said together, newest first."""
         query = _query(text)
-        if not self._path.exists():
+        db = self._asking()
+        if db is None:
             return []
-        with self._asking() as db:
-            texts: Any = list(_matching(db, "text_words", query, limit))
-            facts: Any = list(_matching(db, "fact_words", query, limit))
+        texts = list(_matching(db, "text_words", query, limit))
+        facts = list(_matching(db, "fact_words", query, limit))
+        db.close()
         words = [word.casefold() for word in _WORD.findall(text)]
         hits = [*self._text_hits(texts, words), *self._fact_hits(facts, words)]
         hits.sort(key=lambda hit: hit.time_ns, reverse=True)
         return hits[:limit]
 
-    def _asking(self) -> apsw.Connection:
-        db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
-        db.set_busy_timeout(BUSY_TIMEOUT_MS)
-        return db
+    def _asking(self) -> apsw.Connection | None:
+        """A connection that only reads; None while there is no index."""
+        if not self._path.exists():
+            return None
+        with speaking_of(self._path):
+            db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
+            db.set_busy_timeout(BUSY_TIMEOUT_MS)
+            if db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'done'").get:
+                return db
+            db.close()
+        return None
 
     def _text_hits(self, addresses: list[int], words: list[str]) -> Iterator[Hit]:
         texts = self._reader.texts()
@@ -285,9 +297,9 @@ def _query(text: str) -> str:
 
 
 def _whole(texts: Texts, address: int, item: Any) -> str:
-    if isinstance(item, list) and item[0] != SPAN:
-        return " ".join(plain_text(part) for part in item[2:] if isinstance(part, bytes))
-    return plain_text(texts.text(address))
+    if item is None or isinstance(item, bytes):
+        return plain_text(texts.text(address))
+    return " ".join(plain_text(part) for part in item[2:] if isinstance(part, bytes))
 
 
 def _words_of_fact(fact: Fact) -> str:
