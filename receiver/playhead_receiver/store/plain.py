@@ -30,7 +30,8 @@ def words_of_span(otlp: bytes) -> str:
     span: Any = parse_span(open_frame(otlp)[1])
     found: list[str] = [span.name, span.status.message]
     found += (event.name for event in span.events)
-    for value in span.attributes.values():
+    for key in sorted(span.attributes):
+        value = span.attributes[key]
         if value.HasField("string_value") and len(value.string_value) <= LEAST_BYTES:
             found.append(_unescaped(value.string_value.encode()))
     return " ".join(one for one in found if one)
