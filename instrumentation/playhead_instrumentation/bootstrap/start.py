@@ -38,6 +38,7 @@ from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.patches import PATCHES, Patches
 from playhead_instrumentation.session import Session
 from playhead_semconv import attributes as a
+from playhead_semconv.plans import Plan
 from playhead_semconv.seams import Outlet, Sink, Tape
 from playhead_semconv.settings import Settings
 
@@ -54,6 +55,7 @@ log = logging.getLogger(__name__)
 
 _starting = threading.RLock()
 _recording: Recording | None = None
+_fork: tuple[Tape, Plan] | None = None
 
 
 def current() -> Recording | None:
@@ -69,13 +71,14 @@ def start_recording(
     sink: Sink | None = None,
     origin: str = "",
     allowed: Allowed = NOTHING,
+    plan: Plan | None = None,
 ) -> Recording | None:
     """Record this process from now on. Once: later calls give the same recording. Never raises.
 
     ``configure`` sets up the OTel SDK; it is called in any case. ``settings``: by default those of the
     environment and the configuration files. ``tape`` and ``sink``: replay; the exchanges of the tape
     answer, the facts go to the sink. ``origin``: run id of the run that is replayed. ``allowed``: what
-    a replay may do for real.
+    a replay may do for real. ``plan``, with a ``tape`` and without a ``sink``: a fork of it.
 
     None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``).
     """
@@ -93,13 +96,22 @@ def start_recording(
         if settings.disabled or (tape is None and _switched_off()):
             _configured(configure, notices)
             return None
+        if tape is None and _fork is not None:
+            tape, plan = _fork
+            origin = plan.origin
         _recording = recording = Recording(settings, notices)
         try:
-            _start(recording, configure, tape, sink, origin, allowed)
+            _start(recording, configure, tape, sink, origin, allowed, plan)
         except Exception as failure:
             log.debug("playhead could not start", exc_info=True)
             notices.problem(f"cannot record: {failure}")
         return recording
+
+
+def fork_of(tape: Tape, plan: Plan) -> None:
+    """The recording that is started next is a fork: it begins at the same moment as any other."""
+    global _fork
+    _fork = tape, plan
 
 
 def flush(timeout_s: float = 30.0) -> bool:
@@ -115,6 +127,7 @@ def _start(
     sink: Sink | None,
     origin: str,
     allowed: Allowed,
+    plan: Plan | None,
 ) -> None:
     settings, notices = recording.settings, recording.notices
     PATCHES.on_failure = notices.unpatched
@@ -148,6 +161,8 @@ def _start(
             run=lambda: root.ids,
             attributes=_more_of_start(origin),
             allowed=allowed,
+            plan=plan,
+            say=notices.problem,
             tracer=recording.providers.tracer,
             submit=recording.calls.worker.submit,
         )
