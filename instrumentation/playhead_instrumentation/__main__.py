@@ -3,8 +3,8 @@
 ::
 
     record [--tape FILE] [--] [-m MODULE | SCRIPT] ARGUMENTS…
-    replay --tape FILE --now FILE [--origin RUN] [--live TOOL]… [--allow HOST]… [--check FILE]…
-           -- [-m MODULE | SCRIPT] ARGUMENTS…
+    replay --tape FILE --now FILE [--forks FILE] [--origin RUN] [--live TOOL]… [--allow HOST]…
+           [--check FILE]… -- [-m MODULE | SCRIPT] ARGUMENTS…
     fork --tape FILE --plan FILE [--cwd FOLDER] -- [-m MODULE | SCRIPT] ARGUMENTS…
 
 ``record --tape`` writes a tape file and sends nothing anywhere. ``replay`` answers from the tape and
@@ -67,6 +67,7 @@ def _replay(words: list[str]) -> Program:
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation replay")
     parser.add_argument("--tape", required=True, type=Path, help="the tape that answers")
     parser.add_argument("--now", required=True, type=Path, help="where the replay writes its tape")
+    parser.add_argument("--forks", type=Path, help="the tapes that answer in processes it forks")
     parser.add_argument("--origin", default="", help="run id of the run that is replayed")
     parser.add_argument("--live", action="append", default=[], help="a tool that runs for real")
     parser.add_argument("--allow", action="append", default=[], help="a host that may be reached")
@@ -75,6 +76,7 @@ def _replay(words: list[str]) -> Program:
     asked = parser.parse_args(words)
     program = Program.of_words(asked.words)
     tape = load(asked.tape)
+    forks = [] if asked.forks is None else load_several(asked.forks)
     for path in asked.check:
         checks.load(path)
     process_facts.announce(program.script, program.words(), program.source or "")
@@ -83,6 +85,7 @@ def _replay(words: list[str]) -> Program:
     running = session.current()
     if running is None or not running.driver.closed:
         raise ReplayFailed("the replay could not start, and the program is not run for real")
+    running.forks = forks
     return program
 
 
@@ -125,6 +128,15 @@ def load(path: Path) -> IndexedTape:
     if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
         mapped.madvise(mmap.MADV_DONTNEED)  # what was read to find what lies where
     return tape
+
+
+def load_several(path: Path) -> list[IndexedTape]:
+    """The tapes of a file of several processes."""
+    from playhead_semconv.frames import scan_whole
+    from playhead_semconv.tapes import gather
+
+    data = path.read_bytes()
+    return gather(data, scan_whole(data, path.name)).tapes
 
 
 def _requests(tape: IndexedTape) -> Iterator[Fact]:
