@@ -124,7 +124,7 @@ class Wake:
         return turn
 
     def waits(self, turn: Waiting, left_s: float) -> None:
-        """It begins to wait, or does again, for so long; before anybody is told that this thread waits."""
+        """It waits, perhaps again, for so long. Before anybody is told that this thread does."""
         if self.live:
             self.after_s = left_s
         else:
