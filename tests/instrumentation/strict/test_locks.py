@@ -1,6 +1,7 @@
 """Locks, queues and pools under the turns of a strict recording."""
 
 import copy
+import functools
 import itertools
 import multiprocessing.pool
 import os
@@ -293,7 +294,7 @@ def test_who_gave_up_gives_up_again():
     recorded, tape = record(lambda: impatient(0.02), settings=STRICT)
     assert {False, True, "empty"} <= {found for _, found in recorded}
     for holds_s in (0.02, 0.0):
-        replayed, now = replay(lambda holds_s=holds_s: impatient(holds_s), tape)
+        replayed, now = replay(functools.partial(impatient, holds_s), tape)
         assert replayed == recorded
         assert [fact for fact in now.facts() if fact.name == e.PLAYHEAD_MOVED] == []
 
