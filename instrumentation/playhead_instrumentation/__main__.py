@@ -15,11 +15,15 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from playhead_instrumentation import process_facts, session
 from playhead_instrumentation.program import Program
 from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeError
 from playhead_semconv.seams import Tape
+
+if TYPE_CHECKING:
+    from playhead_instrumentation.service import Service
 
 
 def main(words: list[str]) -> None:
@@ -50,7 +54,7 @@ def _record(words: list[str]) -> Program:
     return program
 
 
-def _replay(words: list[str]) -> Program:
+def _replay(words: list[str]) -> Program | Service:
     from playhead_instrumentation.bootstrap.start import start_recording
     from playhead_instrumentation.drivers.allowed import Allowed
     from playhead_instrumentation.tape_writer import TapeWriter
@@ -71,6 +75,10 @@ def _replay(words: list[str]) -> Program:
     running = session.current()
     if running is None or not running.driver.closed:
         raise ReplayFailed("the replay could not start, and the program is not run for real")
+    if running.driver.requests:
+        from playhead_instrumentation.service import Service
+
+        return Service(running.driver, program)
     return program
 
 

@@ -138,11 +138,12 @@ def lane_names(tape: Tape) -> dict[int, str]:
 
 
 def exchanges_of(tape: Tape) -> list[RecordedExchange]:
-    """The exchanges of a tape, in order of their requests."""
+    """What the program asked on a tape, in order of its requests."""
     names = lane_names(tape)
     return [
         RecordedExchange(exchange, tape, names.get(exchange.id.lane, f"{exchange.id.lane:016x}"))
         for exchange in fold_exchanges(tape.facts()).values()
+        if exchange.ask.direction == "out"
     ]
 
 

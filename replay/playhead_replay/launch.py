@@ -7,12 +7,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from playhead_replay.command import Command
 from playhead_replay.compare import compare
+from playhead_replay.inbound import InboundRequest
 from playhead_replay.isolation import no_network
 from playhead_replay.report import Report
 from playhead_replay.run import Run, gaps_of
@@ -37,6 +38,9 @@ STARTERS = (
     os.path.join("playhead_instrumentation", "bootstrap", "site"),
 )
 """Folders on PYTHONPATH, by their end, that made the recorded program record itself."""
+
+SERVICE = "service"
+"""Mode of the run of a process to which requests came."""
 
 SAID_BYTES = 2000
 """How much of the child's stderr goes into an error."""
@@ -83,7 +87,15 @@ def replay(
     require_whole(run)
     folder = _folder(command, cwd)
     command = moved(command, folder)
-    if not force:
+    came = run.requests
+    if came:
+        require_application(run, came)
+    elif not force and (run.mode == SERVICE or not _is_of_process(run)):
+        raise UsageError(
+            f"{run.name} is a process that serves requests: each of them is a run of its own",
+            hint="replay one of them: playhead ls",
+        )
+    elif not force:
         command.require_unchanged(folder)
     interpreter = interpreter_for(command, python)
     different = list(differences(run, command, folder, interpreter))
@@ -131,6 +143,23 @@ def require_whole(run: Run) -> None:
                 cause=f"{exchange.name} has no bytes",
                 hint="record it with its content: playhead record --content full SCRIPT",
             )
+
+
+def require_application(run: Run, came: Sequence[InboundRequest]) -> None:
+    """`TapeMissing` where nothing says what a request came to."""
+    for one in came:
+        if not one.application:
+            raise TapeMissing(
+                f"{run.name} cannot be replayed: nothing leads to the application that served {one.key}",
+                cause="no module held it when it was recorded",
+                hint="make it an attribute of a module: app = create_app()",
+            )
+
+
+def _is_of_process(run: Run) -> bool:
+    """Whether the run is what its first process did, and not a part of it."""
+    start = next(run.tape.facts()).trace_id
+    return not any(start) or not run.trace_id or start.hex() == run.trace_id
 
 
 def interpreter_for(command: Command, python: str = "") -> str:

@@ -18,7 +18,17 @@ Verdict: TypeAlias = Literal["identical", "diverged", "blocked"]
 EXIT_CODES: dict[Verdict, int] = {"identical": 0, "diverged": 1, "blocked": 3}
 
 DivergenceKind: TypeAlias = Literal[
-    "request", "blocked", "moved", "live", "response", "stdout", "stderr", "exit", "effect", "unused"
+    "request",
+    "blocked",
+    "moved",
+    "live",
+    "response",
+    "stdout",
+    "stderr",
+    "exit",
+    "inbound",
+    "effect",
+    "unused",
 ]
 
 SHOWN = (Fidelity.MOVED, Fidelity.CHANGED, Fidelity.BLOCKED)
@@ -84,7 +94,7 @@ class OutputCheck:
     """One output, compared."""
 
     name: str
-    """stdout, stderr, exit, requests, responses, effects."""
+    """stdout, stderr, exit or (of a service) inbound response, requests, responses, effects."""
     same: bool
     tape: str
     """Its size or value on the tape."""

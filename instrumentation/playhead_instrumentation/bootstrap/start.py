@@ -149,6 +149,10 @@ def _start(
             allowed=allowed,
             tracer=recording.providers.tracer,
             submit=recording.calls.worker.submit,
+            # A replay has a trace of its own, whoever the recorded request came from.
+            context_of=None
+            if tape is None
+            else lambda headers: recording.adopt(Context(), trace.SpanKind.INTERNAL) or Context(),
         )
         agent = "" if os.environ.get(PARENT) else settings.agent
         root.name, root.attributes = described(agent, running.process.attributes)

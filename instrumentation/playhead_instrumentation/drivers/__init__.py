@@ -43,10 +43,15 @@ def open_driver(
         driver.files = Files(sink, redactor, driver.declare, driver.effect, workspace, file_limit_bytes)
     else:
         player = Player(tape, allowed)
-        order = [*deliveries(player.exchanges()), *player.lane_ends.values(), *player.wakes.values()]
+        came = [played.exchange for played in player.requests]
+        asked = deliveries([*player.exchanges(), *came])
+        order = [*asked, *player.lane_ends.values(), *player.wakes.values()]
         gate = TapeGate(order, level=player.level, spun=player.spun)
         driver = Driver(sink, redactor, player, gate, player.lane_ends, tape, player.wakes, allowed)
         gate.on_moved = driver.moved
+        driver.requests = player.requests
+        first = next((one.delivery for one in came if one.delivery is not None), None)
+        driver.boot = [one for one in order if first is not None and one.batch < first.batch]
         workspace = Workspace.of_process(file_limit_bytes, recorded_cwd=player.cwd)
         driver.files = PlayedFiles(
             sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, file_limit_bytes

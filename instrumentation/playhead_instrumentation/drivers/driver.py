@@ -7,6 +7,7 @@ fact is on the tape before the program sees its consequence.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import time
 from collections.abc import Iterable, Mapping
@@ -255,6 +256,10 @@ class Call:
         self.last_seq = self._driver.sink.append(fact)
 
 
+class Served(BaseException):
+    """The program has come to where it serves; what it is to serve is on the tape."""
+
+
 class Driver:
     """Opens calls."""
 
@@ -290,6 +295,11 @@ class Driver:
         self.wakes = Wakes(sink, gate, self.reads, self.declare, wakes)
         self.files: Files
         """Who answers what the program asks of files; set by `open_driver`."""
+        self.requests: list[Played] = []
+        """Those that came to the program on the tape that is played."""
+        self.boot: list[Delivery] = []
+        """What was delivered on that tape before the first of them."""
+        self._requests = itertools.count(1)
 
     def open(
         self,
@@ -352,6 +362,19 @@ class Driver:
             attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = live.instance.hex()
             attributes[a.PLAYHEAD_ORIGIN_SEQ] = recorded.first_seq
             self.gate.skip(Played(recorded, Fidelity.LIVE, b"", lambda _: b"").deliveries())
+
+    def next_request(self) -> tuple[str, Played | None]:
+        """Name of the lane root of a request that comes now, and what a tape says of it."""
+        return self._source.expects() or (f"request.{next(self._requests)}", None)
+
+    def serves(self) -> None:
+        """The program is about to wait for requests. `Served` where a tape says which came."""
+        if self.requests:
+            raise Served
+
+    def booted(self) -> None:
+        """The program is ready to be asked: what is left of the boot on the tape is not waited for."""
+        self.gate.skip(self.boot)
 
     def effect(
         self,

@@ -69,9 +69,15 @@ class Player:
             "",
         )
         """The folder of the recorded run."""
-        self._recordings = [
-            exchange for exchange in fold_exchanges(facts).values() if exchange.ask.direction == "out"
+        exchanges = fold_exchanges(facts).values()
+        self._recordings = [exchange for exchange in exchanges if exchange.ask.direction == "out"]
+        self.requests = [
+            Played(exchange, Fidelity.EXACT, tape.instance, tape.read)
+            for exchange in exchanges
+            if exchange.ask.direction == "in"
         ]
+        """Those that came to the program."""
+        self._expected = deque(self.requests)
         self._shelf = _Shelf()
         self._canonical: dict[tuple[str, str], _Shelf] = {}
         """By kind and key; made when a body fits by no digest."""
@@ -86,6 +92,13 @@ class Player:
     def exchanges(self) -> list[Exchange]:
         """The recordings, in order of their requests."""
         return self._recordings
+
+    def expects(self) -> tuple[str, Played] | None:
+        """The request that comes next, and the name of its lane root."""
+        if not self._expected:
+            return None
+        played = self._expected.popleft()
+        return self._lane_names.get(played.exchange.id.lane, ""), played
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """The recording that answers, or why none does; live what is allowed to be."""
@@ -213,6 +226,8 @@ def deliveries(exchanges: Iterable[Exchange]) -> Iterator[Delivery]:
     """Everything that was delivered in ``exchanges``."""
     for exchange in exchanges:
         played = Played(exchange, Fidelity.EXACT, b"", lambda content: b"")
+        if exchange.delivery is not None:
+            yield exchange.delivery
         yield from played.deliveries()
 
 

@@ -91,6 +91,10 @@ class Source(Protocol):
     closed: bool
     """Whether the answer depends on the whole request body."""
 
+    def expects(self) -> tuple[str, Played] | None:
+        """The request that comes next and its lane root, where a tape says so; each once."""
+        ...
+
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """``body``: the bytes of ``ask.body`` as they go on tape. Each recording answers once."""
         ...
@@ -100,6 +104,9 @@ class World:
     """The source of a recording: everything is asked for real."""
 
     closed = False
+
+    def expects(self) -> None:
+        """Nobody knows what comes."""
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """Do it for real."""

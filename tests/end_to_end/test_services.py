@@ -1,0 +1,106 @@
+"""Services: each request is a run of its own, and replays alone, without a server."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from support.home import Home
+from support.services import RecordedService, at_once
+
+from playhead_receiver.demo.provider import Provider
+
+AGENTS = Path(__file__).parent / "agents"
+ASGI = ("-m", "uvicorn", "chat_service:app", "--port", "0")
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with Provider(pace_s=0.002) as provider:
+        yield provider
+
+
+def home_with(folder: Path, provider: Provider, program: str) -> Home:
+    (folder / "work").mkdir(parents=True)
+    shutil.copy(AGENTS / program, folder / "work" / program)
+    home = Home(folder, provider.environment)
+    home.folder = folder / "work"
+    return home
+
+
+def identical(home: Home, name: str) -> dict[str, object]:
+    """The report of a replay that must not differ from the recording in anything."""
+    status, report = home.report(name)
+    assert report["divergences"] == []
+    assert (status, report["verdict"]) == (0, "identical")
+    assert report["fidelity"]["exact"] == report["asked"]
+    assert report["outputs"]["inbound response"]["identical"] is True
+    return report
+
+
+def served_at_once(home: Home, words: tuple[str, ...], count: int, paths: tuple[str, ...]) -> list[str]:
+    """Record ``count`` requests that come at the same time; the names of their runs."""
+    with RecordedService(home, *words) as service:
+
+        def ask(number: int) -> httpx.Response:
+            return service.client.post(paths[number % len(paths)], json={"text": f"Order {number}?"})
+
+        answers = at_once([functools.partial(ask, number) for number in range(count)])
+    assert {answer.status_code for answer in answers} == {200}
+    runs = home.runs("-n", str(count + 10))
+    assert len(runs) == count
+    assert {run["status"] for run in runs} == {"success"}
+    assert all(run["missing"] == [] for run in runs)
+    return [run["name"] for run in runs]
+
+
+def test_requests_that_come_at_the_same_time_replay_identical_alone(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "chat_service.py")
+    names = served_at_once(home, ASGI, 6, ("/chat", "/stream", "/thread"))
+    assert sorted(names) == sorted(f"chat_service-{number}" for number in range(1, 7))
+    asked = [identical(home, name)["asked"] for name in names]
+    assert sorted(asked) == [1, 1, 1, 1, 2, 2]
+
+
+@pytest.mark.acceptance
+def test_fifty_requests_at_the_same_time_replay_identical_alone(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "chat_service.py")
+    for name in served_at_once(home, ASGI, 50, ("/chat", "/stream", "/thread")):
+        identical(home, name)
+
+
+def test_ls_has_a_line_for_each_request_and_none_for_the_process(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "chat_service.py")
+    with RecordedService(home, *ASGI) as service:
+        service.client.post("/chat", json={"text": "Now?"})
+        assert service.client.get("/broken?how=badly").status_code == 500
+    assert [(run["name"], run["status"], run["steps"]) for run in home.runs()] == [
+        ("chat_service-2", "failure", 0),
+        ("chat_service-1", "success", 2),
+    ]
+    assert {run["mode"] for run in home.runs("--all")} == {"record", "service"}
+    process = next(run["name"] for run in home.runs("--all") if run["mode"] == "service")
+    refused = home.playhead("replay", process)
+    assert refused.returncode == 2
+    assert "each of them is a run of its own" in refused.stderr
+    report = identical(home, "chat_service-2")
+    assert report["outputs"]["inbound response"]["tape"].startswith("500")
+
+
+def test_a_changed_service_answers_otherwise_and_the_report_says_so(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "chat_service.py")
+    with RecordedService(home, *ASGI) as service:
+        service.client.post("/upload", content=iter([b"a" * 10, b"b" * 20]))
+    identical(home, "last")
+    program = home.folder / "chat_service.py"
+    program.write_text(program.read_text().replace('"size": size', '"size": size + 1'))
+    status, report = home.report("last")
+    assert status == 1
+    first = report["first_divergence"]
+    assert (first["kind"], first["what"]) == ("inbound", "inbound response to POST /upload")
+    assert (json.loads(first["tape"] or "0"), json.loads(first["now"] or "0")) == (30, 31)
