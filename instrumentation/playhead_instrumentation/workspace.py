@@ -7,9 +7,10 @@ starts none, applies the difference to its scratch folder.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import stat
-from collections import deque
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
@@ -28,6 +29,8 @@ LIMIT_BYTES: Final = 16 << 20
 
 State: TypeAlias = tuple[int, int, int, int]
 """Mode, size in bytes, time of the last change in ns, inode."""
+
+_FOLDER: Final = stat.S_IFDIR
 
 What: TypeAlias = Literal["folder", "written", "mode", "link", "deleted"]
 
@@ -74,10 +77,14 @@ class Change(msgspec.Struct, frozen=True, array_like=True):
 class Look(msgspec.Struct, frozen=True):
     """What lay there at a moment."""
 
-    states: dict[str, State]
-    """By absolute path."""
+    folders: dict[str, dict[str, State]]
+    """By the absolute path of a folder and the name in it; roots by their path, in the folder ``""``."""
     whole: bool = True
     """False: there was more than is looked at."""
+
+    def paths(self) -> list[str]:
+        """Of all that lay there."""
+        return [os.path.join(folder, name) for folder, inside in self.folders.items() for name in inside]
 
 
 class Workspace:
@@ -103,6 +110,10 @@ class Workspace:
         self._changed = changed
         self._limit_bytes = limit_bytes
         self._most = most
+        self._lock = threading.Lock()
+        self._last: Look | None = None
+        self._touched: dict[str, None] = {}
+        """What the program itself has changed since the last look."""
 
     @classmethod
     def of_process(cls, limit_bytes: int = LIMIT_BYTES, *, recorded_cwd: str = "") -> Workspace:
@@ -135,37 +146,101 @@ class Workspace:
         """The run made or changed this file or folder: it is looked at too, wherever it lies."""
         if path not in self._roots and not any(path.startswith(root + os.sep) for root in self._roots):
             self._roots[path] = None
+        self.touched(path)
+
+    def touched(self, *paths: str) -> None:
+        """The program itself has changed what lies there: no child did."""
+        if self._last is not None:
+            self._touched.update(dict.fromkeys(paths))
+
+    def before(self) -> Look:
+        """How everything looks now, as far as the program knows: the last look, and its own changes.
+
+        What else has changed since the last look counts as done by the next child. Never raises.
+        """
+        with self._lock:
+            if self._last is None:
+                self._last = self.look()
+            elif self._touched:
+                touched, self._touched = self._touched, {}
+                self._last = self._again(self._last, touched)
+            return self._last
 
     def look(self) -> Look:
         """How everything looks now: one ``lstat`` each. Never raises."""
-        states: dict[str, State] = {}
-        waiting = deque(self._roots)
-        for root in waiting:
-            with contextlib.suppress(OSError):
-                states[root] = _state(os.lstat(root))
-        while waiting:
-            folder = waiting.popleft()
-            if not stat.S_ISDIR(states.get(folder, (0,))[0]):
-                continue
-            for path, found in _inside(folder):
-                if len(states) >= self._most:
-                    return Look(states, whole=False)
-                states[path] = found
-                if stat.S_ISDIR(found[0]) and os.path.basename(path) not in IGNORED:
-                    waiting.append(path)
-        return Look(states)
+        return self._look(self._roots)
 
     def changes(self, before: Look) -> list[Change]:
         """What is not as it was: first what is gone, then what is there, folders before their files."""
-        after = self.look()
-        gone = sorted(set(before.states) - set(after.states), reverse=True)
-        found = [Change(self.names.short(path), "deleted") for path in gone if not os.path.lexists(path)]
-        for path in sorted(after.states):
-            was, now = before.states.get(path), after.states[path]
-            if was != now:
-                with contextlib.suppress(OSError):
-                    found += self._change(path, was, now)
+        with self._lock:
+            self._touched = {}
+            after = self._last = self.look()
+        gone: dict[str, None] = {}
+        there: dict[str, tuple[State | None, State]] = {}
+        for folder in before.folders.keys() | after.folders.keys():
+            was, now = before.folders.get(folder, {}), after.folders.get(folder, {})
+            if was == now:
+                continue
+            gone.update((os.path.join(folder, name), None) for name in was if name not in now)
+            for name, state in now.items():
+                if was.get(name) != state:
+                    there[os.path.join(folder, name)] = was.get(name), state
+        found = [
+            Change(self.names.short(path), "deleted")
+            for path in sorted(gone, reverse=True)
+            if not os.path.lexists(path)
+        ]
+        for path in sorted(there):
+            with contextlib.suppress(OSError):
+                found += self._change(path, *there[path])
         return found
+
+    def _look(self, roots: Iterable[str]) -> Look:
+        places: dict[str, State] = {}
+        found, left = {"": places}, self._most
+        waiting: list[str] = []
+        for root in list(roots):
+            with contextlib.suppress(OSError):
+                places[root] = state = _state(os.lstat(root))
+                left -= 1
+                if stat.S_ISDIR(state[0]):
+                    waiting.append(root)
+        for folder in waiting:  # which grows meanwhile
+            if folder in found:
+                continue
+            inside, folders = _inside(folder)
+            if len(inside) > left:
+                found[folder] = dict(itertools.islice(inside.items(), left))
+                return Look(found, whole=False)
+            found[folder] = inside
+            left -= len(inside)
+            waiting += folders
+        return Look(found)
+
+    def _again(self, last: Look, paths: Iterable[str]) -> Look:
+        """``last`` with these places as they are now."""
+        folders = dict(last.folders)
+        own: set[str] = set()
+        for path in paths:
+            home, name = ("", path) if path in self._roots else os.path.split(path)
+            if home not in folders:
+                continue
+            if home not in own:
+                own.add(home)
+                folders[home] = dict(folders[home])
+            if path in folders:
+                inside = path + os.sep
+                for below in [one for one in folders if one == path or one.startswith(inside)]:
+                    del folders[below]
+            try:
+                folders[home][name] = state = _state(os.lstat(path))
+            except OSError:
+                folders[home].pop(name, None)
+                continue
+            if stat.S_ISDIR(state[0]) and os.path.basename(path) not in IGNORED:
+                found = self._look([path]).folders
+                folders |= {folder: found[folder] for folder in found if folder}
+        return Look(folders, last.whole)
 
     def _change(self, path: str, was: State | None, now: State) -> Iterator[Change]:
         name, mode = self.names.short(path), now[0]
@@ -200,14 +275,24 @@ def _state(found: os.stat_result) -> State:
     return found.st_mode, found.st_size, found.st_mtime_ns, found.st_ino
 
 
-def _inside(folder: str) -> Iterator[tuple[str, State]]:
+def _inside(folder: str) -> tuple[dict[str, State], list[str]]:
+    """What lies in a folder, by name; and the folders in it that are looked into, by path."""
+    states: dict[str, State] = {}
+    folders: list[str] = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                with contextlib.suppress(OSError):
-                    yield entry.path, _state(entry.stat(follow_symlinks=False))
+                try:
+                    found = entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                mode = found.st_mode
+                states[entry.name] = mode, found.st_size, found.st_mtime_ns, found.st_ino
+                if mode & _FOLDER and stat.S_ISDIR(mode) and entry.name not in IGNORED:
+                    folders.append(entry.path)
     except OSError:
-        return
+        pass
+    return states, folders
 
 
 def _make(change: Change, path: str) -> None:

@@ -91,7 +91,7 @@ def _cover_os() -> None:
 
 
 def _cover_processor() -> None:
-    """`platform` starts a process to learn it. For the headers of an SDK that is nothing of the run's."""
+    """`platform` starts a process to learn it; for the headers of an SDK that is not of the run."""
     owner: Any = required(platform, "_Processor")
     original = required(owner, "from_subprocess")
     if hasattr(original, "__wrapped__"):

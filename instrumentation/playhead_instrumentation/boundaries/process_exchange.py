@@ -123,7 +123,7 @@ class Child:
             for index, part in enumerate(self.played.exchange.parts):
                 self._due.setdefault(stream_of(part), deque()).append(index)
         else:
-            self._before = session.workspace.look()
+            self._before = session.driver.files.look()
 
     def admit(self) -> None:
         """`ProcessBlocked` where nothing answers."""

@@ -191,3 +191,14 @@ def kind_of(number: int) -> str:
     if stat.S_ISREG(mode):
         return "file"
     return "pipe" if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else "null"
+
+
+def may_answer(number: int) -> bool:
+    """Whether a child that has this descriptor can send through it what no recording sees."""
+    import fcntl
+
+    try:
+        writes = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+        return writes and kind_of(number) == "pipe"
+    except OSError:
+        return False

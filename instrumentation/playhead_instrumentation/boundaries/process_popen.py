@@ -187,6 +187,7 @@ def _started(popen: Any, given: dict[str, Any]) -> Started:
         given["env"],
         streams,
         tuple(more),
+        tuple(number for number in given["pass_fds"] if process_pipes.may_answer(number)),
     )
 
 

@@ -42,6 +42,8 @@ class Started:
     """stdin, stdout, stderr: inherited, piped, null, file, stdout, pipe."""
     more: tuple[tuple[str, Any], ...] = ()
     """What else makes it another."""
+    answers: tuple[int, ...] = ()
+    """Descriptors that it is given, through which it may answer."""
 
     @property
     def key(self) -> str:
@@ -92,6 +94,7 @@ def described(started: Started, redactor: Redactor) -> tuple[bytes, dict[str, An
         for name, kind in zip(("stdin", "stdout", "stderr"), started.streams, strict=True)
         if kind == UNSEEN and name != "stdin"
     ]
+    unseen += [f"descriptor {number}" for number in started.answers]
     if unseen:
         details[a.PLAYHEAD_PROCESS_UNSEEN] = unseen
     return json.dumps(asked, sort_keys=True, separators=(",", ":")).encode(), details

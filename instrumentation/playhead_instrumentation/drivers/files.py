@@ -19,7 +19,7 @@ import msgspec
 from playhead_instrumentation import lanes
 from playhead_instrumentation.drivers.bodies import Bodies
 from playhead_instrumentation.redaction import Redactor
-from playhead_instrumentation.workspace import LIMIT_BYTES, Workspace
+from playhead_instrumentation.workspace import LIMIT_BYTES, Look, Workspace
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, Fact, Fidelity
@@ -155,6 +155,7 @@ class Files:
         self._known.pop(path, None)
         if op in ("mkdir", "rename", "symlink", "link"):
             self.workspace.wrote(to if op == "rename" else path)
+        self.workspace.touched(path)
         if not self.quiet:
             self._did(op, path, {}, None, to)
 
@@ -200,12 +201,18 @@ class Files:
             self.workspace.wrote(path)
         self._read(opening(how), path, content, values)
 
+    def look(self) -> Look:
+        """The workspace before a child starts."""
+        self.workspace.touched(*(handle.path for handle in list(self._handles.values())))
+        return self.workspace.before()
+
     def closing(self, fd: int) -> None:
         """``fd`` is about to be closed: what was written through it is an effect. Never raises."""
         self._after_fork()
         self._folders.pop(fd, None)
         handle = self._handles.pop(fd, None)
         if handle is not None:
+            self.workspace.touched(handle.path)
             self.settle(handle)
 
     def settle(self, handle: Handle) -> None:

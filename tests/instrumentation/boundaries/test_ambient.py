@@ -237,7 +237,7 @@ def test_an_agent_asks_the_same_again_with_its_provider_gone(tmp_path):
         _, report, now = replayed(tmp_path, AGENT, OPENAI_BASE_URL=server.openai_url)
     assert report.verdict == "identical", "\n".join(report.lines())
     assert report.boundaries["http"] == {Fidelity.EXACT: 3}
-    # Only what the agent reads: nothing of the SDK, the HTTP stack, asyncio; but for what anyio asks its loop.
+    # Only what the agent reads: nothing of SDK, HTTP stack, asyncio; and what anyio asks its loop.
     not_counted = ("time_ns", "loop.time")
     assert {
         kind: count

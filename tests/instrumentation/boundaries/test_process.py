@@ -151,11 +151,17 @@ def test_processes_of_uvloop_are_effects_and_blocked(folder):
     assert not list(folder.iterdir())
 
 
-def test_a_pipe_of_the_programs_own_is_not_answered_wrongly():
+@pytest.mark.parametrize("passed", [False, True])
+def test_a_pipe_of_the_programs_own_is_not_answered_wrongly(passed):
+    numbers: list[int] = []
+
     def program():
-        reads, writes = os.pipe()
+        reads, writes = numbers[:] = os.pipe()
         try:
-            subprocess.run(["echo", "x"], stdout=writes)
+            if passed:
+                subprocess.run(["bash", "-c", f"echo x >&{writes}"], pass_fds=(writes,), check=True)
+            else:
+                subprocess.run(["echo", "x"], stdout=writes)
             return os.read(reads, 10)
         finally:
             os.close(reads)
@@ -165,7 +171,8 @@ def test_a_pipe_of_the_programs_own_is_not_answered_wrongly():
     assert recorded == b"x\n"
     with recording(tape), pytest.raises(ProcessBlocked) as caught:
         program()
-    assert caught.value.cause == "its stdout went where no recording sees it"
+    stream = f"descriptor {numbers[1]}" if passed else "stdout"
+    assert caught.value.cause == f"its {stream} went where no recording sees it"
 
 
 def test_a_child_that_nobody_waits_for():

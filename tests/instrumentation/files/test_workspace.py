@@ -1,8 +1,10 @@
 """What a child did to the workspace, and the same done to another folder."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -114,13 +116,46 @@ def test_the_folders_of_machines_are_left_out_and_what_the_run_wrote_elsewhere_i
     assert [one.path for one in workspace.changes(before)] == [str(outside / "mine")]
 
 
+def test_the_look_after_one_child_is_the_look_before_the_next(tmp_path: Path, monkeypatch: Any):
+    workspace = Workspace(Names(str(tmp_path), ""), [str(tmp_path)])
+    for name in ("kept", "gone", "folder"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.txt").write_text("a")
+    before = workspace.before()
+    (tmp_path / "by-child").write_text("1")
+    assert [one.path for one in workspace.changes(before)] == ["./by-child"]
+
+    def again(**_: Any) -> Any:
+        raise AssertionError("looked at everything again")
+
+    monkeypatch.setattr(workspace, "look", again)
+    shutil.rmtree(tmp_path / "gone")
+    os.rename(tmp_path / "folder", tmp_path / "renamed")
+    (tmp_path / "new" / "deep").mkdir(parents=True)
+    (tmp_path / "new" / "deep" / "b.txt").write_text("b")
+    (tmp_path / "kept" / "a.txt").write_text("more")
+    workspace.touched(*(str(tmp_path / name) for name in ("gone", "folder", "renamed", "kept/a.txt")))
+    workspace.wrote(str(tmp_path / "new"))
+    before = workspace.before()
+    monkeypatch.undo()
+    assert before.folders == workspace.look().folders | {
+        "": before.folders[""],
+        str(tmp_path): before.folders[str(tmp_path)],
+    }
+    assert workspace.changes(before) == []
+    os.remove(tmp_path / "new" / "deep" / "b.txt")
+    (tmp_path / "kept" / "a.txt").write_text("by a child")
+    found = [(one.path, one.what) for one in workspace.changes(before)]
+    assert found == [("./new/deep/b.txt", "deleted"), ("./kept/a.txt", "written")]
+
+
 def test_of_too_many_files_those_near_the_root_are_looked_at(tmp_path: Path):
     for number in range(8):
         (tmp_path / f"{number}").mkdir()
         (tmp_path / f"{number}" / "deep").touch()
     look = Workspace(Names(str(tmp_path), ""), [str(tmp_path)], most=9).look()
     assert not look.whole
-    assert {Path(path).name for path in look.states} == {tmp_path.name, *map(str, range(8))}
+    assert {Path(path).name for path in look.paths()} == {tmp_path.name, *map(str, range(8))}
 
 
 @pytest.mark.parametrize(
