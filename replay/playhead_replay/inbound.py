@@ -113,7 +113,7 @@ def _pairs(tape: list[str], now: list[str]) -> Iterator[tuple[str, str]]:
         [f"{name}: {value}" for name, value in zip(flat[::2], flat[1::2], strict=False)]
         for flat in (tape, now)
     ]
-    yield from zip_longest(*sides, fillvalue="(absent)")
+    yield from zip_longest(sides[0], sides[1], fillvalue="(absent)")
 
 
 def _is_message(part: Part) -> bool:
