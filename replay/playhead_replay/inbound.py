@@ -57,6 +57,8 @@ class InboundRequest:
         if end is None:
             return "killed"
         error = end.error
+        if end.how == "abandoned" and self._whole:
+            return "complete"  # nobody waited for the program to tidy up behind it
         return end.how if error is None else f"{end.how}: {error.qualname}: {error.message}"
 
     @property
@@ -64,6 +66,11 @@ class InboundRequest:
         """Whether it ended in an error, or was answered as one of the server's."""
         end = self.exchange.end
         return (end is not None and end.error is not None) or (self.status_code or 0) >= 500
+
+    @property
+    def _whole(self) -> bool:
+        sent = self.exchange.sent
+        return bool(sent) and sent[-1].attributes.get(a.PLAYHEAD_INBOUND_MESSAGE) == END
 
     def _body(self) -> list[Part]:
         return [part for part in self.exchange.sent if part.data.size or _is_message(part)]

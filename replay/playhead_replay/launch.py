@@ -113,7 +113,7 @@ def replay(
         words += [word for name in live for word in ("--live", name)]
         words += [word for name in allow for word in ("--allow", name)]
         done = _execute(
-            [*words, "--", *command.words()],
+            [*words, "--", *_program(command, came)],
             folder,
             child_environment(command, os.environ if environ is None else environ),
             Path(scratch),
@@ -154,6 +154,13 @@ def require_application(run: Run, came: Sequence[InboundRequest]) -> None:
                 cause="no module held it when it was recorded",
                 hint="make it an attribute of a module: app = create_app()",
             )
+
+
+def _program(command: Command, came: Sequence[InboundRequest]) -> list[str]:
+    """The command line of the program; of a worker that was spawned, which has none, its application."""
+    if came and command.script in ("", "-", "-c"):
+        return ["-m", came[0].application.partition(":")[0]]
+    return command.words()
 
 
 def _is_of_process(run: Run) -> bool:

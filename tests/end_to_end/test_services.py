@@ -5,18 +5,31 @@ from __future__ import annotations
 import functools
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from support.home import Home
+from support.home import PATIENCE_S, Home
 from support.services import RecordedService, at_once
 
 from playhead_receiver.demo.provider import Provider
 
 AGENTS = Path(__file__).parent / "agents"
 ASGI = ("-m", "uvicorn", "chat_service:app", "--port", "0")
+WSGI = ("shop_service.py",)
+HYPERCORN = ("-m", "hypercorn", "chat_service:app", "-b", "127.0.0.1:0")
+GUNICORN = ("-m", "gunicorn", "shop_service:app", "-k", "gthread", "--threads", "4", "-b", "127.0.0.1:0")
+
+GOLDEN_TEST = """
+def test_packing(tape):
+    run = tape.replay("packing")
+    run.assert_steps(at_most=1, at_least=1)
+    run.assert_status("success")
+    assert run.messages[0].input[0].parts[0].content == "What do I pack?"
+"""
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +85,52 @@ def test_fifty_requests_at_the_same_time_replay_identical_alone(tmp_path: Path, 
     home = home_with(tmp_path, provider, "chat_service.py")
     for name in served_at_once(home, ASGI, 50, ("/chat", "/stream", "/thread")):
         identical(home, name)
+
+
+def test_requests_in_threads_replay_identical_alone(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "shop_service.py")
+    for name in served_at_once(home, WSGI, 4, ("/chat", "/stream")):
+        assert identical(home, name)["asked"] == 1
+
+
+@pytest.mark.acceptance
+def test_fifty_requests_in_threads_replay_identical_alone(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "shop_service.py")
+    for name in served_at_once(home, WSGI, 50, ("/chat", "/stream")):
+        identical(home, name)
+
+
+def test_workers_that_were_forked_serve_runs_too(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "shop_service.py")
+    names = served_at_once(home, GUNICORN, 2, ("/chat", "/stream"))
+    assert sorted(names) == ["shop_service-1", "shop_service-2"]
+    for name in names:
+        identical(home, name)
+
+
+def test_workers_that_were_spawned_serve_runs_too(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "chat_service.py")
+    [name] = served_at_once(home, HYPERCORN, 1, ("/stream",))
+    identical(home, name)
+
+
+def test_a_golden_of_a_request_runs_under_pytest_without_a_server(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "chat_service.py")
+    with RecordedService(home, *ASGI) as service:
+        service.client.post("/chat", json={"text": "And before?"})
+        service.client.post("/stream", json={"text": "What do I pack?"})
+    added = home.playhead("golden", "add", "last", "--name", "packing", "--dir", "goldens")
+    assert added.returncode == 0, added.stderr
+    (home.folder / "test_packing.py").write_text(GOLDEN_TEST)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_packing.py"]
+    options = {"cwd": home.folder, "env": home.bare, "capture_output": True, "text": True}
+    done = subprocess.run(words, timeout=PATIENCE_S, **options)
+    assert done.returncode == 0, done.stdout
+    program = home.folder / "chat_service.py"
+    program.write_text(program.read_text().replace('"data: {chunk', '"said: {chunk'))
+    done = subprocess.run(words, timeout=PATIENCE_S, **options)
+    assert done.returncode == 1
+    assert "inbound response to POST /stream" in done.stdout
 
 
 def test_ls_has_a_line_for_each_request_and_none_for_the_process(tmp_path: Path, provider: Provider):

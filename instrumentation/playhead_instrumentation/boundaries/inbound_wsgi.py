@@ -56,6 +56,12 @@ class Body:
         """As of the server's own."""
         return self._entered(self._body.read, *size)
 
+    def readinto(self, buffer: Any) -> int:
+        """Into ``buffer``; how many bytes."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
     def readline(self, *size: Any) -> bytes:
         """As of the server's own."""
         return self._entered(self._body.readline, *size)
@@ -161,6 +167,8 @@ def _asked(environ: Any) -> Asked:
     ):
         if environ.get(key):
             details[name] = str(environ[key])
+    if environ.get("wsgi.input_terminated"):
+        details[a.PLAYHEAD_INBOUND_TERMINATED] = True
     for name, key in ((a.CLIENT_PORT, "REMOTE_PORT"), (a.SERVER_PORT, "SERVER_PORT")):
         if str(environ.get(key, "")).isdigit():
             details[name] = int(environ[key])

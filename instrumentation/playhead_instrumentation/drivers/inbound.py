@@ -37,6 +37,13 @@ class Inbound(Call):
         verdict, gate = self.verdict, self._driver.gate
         return gate.arrive(verdict.exchange.delivery if isinstance(verdict, Played) else None, self.id)
 
+    def arrive(self, index: int | None = None) -> Turn:
+        """The turn of the next piece of the request; at once where the tape has no more of it."""
+        verdict = self.verdict
+        if isinstance(verdict, Played) and self._arrived > len(verdict.exchange.parts):
+            return self._driver.gate.arrive(None, self.id)
+        return super().arrive(index)
+
     def begin(
         self,
         key: str,

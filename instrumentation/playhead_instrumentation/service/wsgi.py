@@ -75,9 +75,9 @@ def _environ(at: Mapping[str, Any]) -> dict[str, Any]:
         "wsgi.multithread": True,
         "wsgi.multiprocess": False,
         "wsgi.run_once": False,
-        # The pieces end where the body does, whatever its headers say of its length.
-        "wsgi.input_terminated": True,
     }
+    if at.get(a.PLAYHEAD_INBOUND_TERMINATED):
+        environ["wsgi.input_terminated"] = True
     if a.CLIENT_PORT in at:
         environ["REMOTE_PORT"] = str(at[a.CLIENT_PORT])
     words = [str(word) for word in at.get(a.PLAYHEAD_HTTP_HEADERS, [])]
