@@ -49,11 +49,12 @@ demo: .venv/ready ## record the example agents, look at a run, replay them with 
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/requirements.txt
 	@touch $@
 
-bench: .venv-bench/ready ## added latency and replay beside other tools, growth of spool, wire and store
+bench: .venv-bench/ready ## added latency and replay beside other tools, growth, intake of the receiver
 	@mkdir -p logs
 	.venv-bench/bin/python benchmarks/latency.py --json logs/latency.json
 	.venv-bench/bin/python benchmarks/recording.py --json logs/recording.json
 	.venv-bench/bin/python benchmarks/replay.py --json logs/replay.json
 	.venv-bench/bin/python benchmarks/growth.py --json logs/growth.json
+	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
 
 .PHONY: help venv generate lint test acceptance demo bench

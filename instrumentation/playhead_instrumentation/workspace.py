@@ -16,6 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 import msgspec
 
+from playhead_instrumentation import databases
 from playhead_semconv.facts import digest_of
 
 IGNORED: Final = frozenset((".venv", "__pycache__", "node_modules"))
@@ -110,6 +111,8 @@ class Workspace:
         self._changed = changed
         self._limit_bytes = limit_bytes
         self._most = most
+        self.is_database: Callable[[str], bool] = lambda path: False
+        """Whether this process has a database of SQLite open there: nobody else may open that file."""
         self._lock = threading.Lock()
         self._last: Look | None = None
         self._touched: dict[str, None] = {}
@@ -188,8 +191,14 @@ class Workspace:
         found = [
             Change(self.names.short(path), "deleted")
             for path in sorted(gone, reverse=True)
-            if not os.path.lexists(path)
+            if not os.path.lexists(path) and not self._beside(path)
         ]
+        for path in [path for path in there if self._beside(path)]:
+            # What its log says, the database says.
+            del there[path]
+            with contextlib.suppress(OSError):
+                main = path.rpartition("-")[0]
+                there.setdefault(main, (None, _state(os.lstat(main))))
         for path in sorted(there):
             with contextlib.suppress(OSError):
                 found += self._change(path, *there[path])
@@ -254,17 +263,26 @@ class Workspace:
             if was is not None and same_kind and was[1:] == now[1:]:
                 yield Change(name, "mode", mode)
                 return
-            with open(path, "rb") as file:
-                data = file.read()
+            data = databases.snapshot(path) if self.is_database(path) else _content(path)
+            if data is None:
+                return
             kept = data if len(data) <= self._limit_bytes else None
             yield Change(name, "written", mode, kept, digest_of(data), len(data), now[2])
+
+    def _beside(self, path: str) -> bool:
+        """Whether it belongs to a database that this process has open."""
+        main, dash, end = path.rpartition("-")
+        return bool(dash) and dash + end in databases.BESIDE and self.is_database(main)
 
     def apply(self, changes: Iterable[Change]) -> None:
         """Make the same changes where the paths really lie. What cannot be done is left out."""
         for change in changes:
             path = self.names.long(change.path)
             try:
-                _make(change, self.place(path))
+                if change.what == "written" and change.data is not None and self.is_database(path):
+                    databases.take_over(change.data, self.place(path))
+                else:
+                    _make(change, self.place(path))
             except OSError:
                 continue
             if self._changed is not None:
@@ -293,6 +311,11 @@ def _inside(folder: str) -> tuple[dict[str, State], list[str]]:
     except OSError:
         pass
     return states, folders
+
+
+def _content(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def _make(change: Change, path: str) -> None:

@@ -188,16 +188,19 @@ def summarize(span: Any) -> SpanSummary:
     )
 
 
-def framed(entry: Any, scoped: Any, span: bytes) -> bytes:
-    """`ResourceSpans` bytes that hold exactly ``span``, under its own resource and scope."""
+def framed(entry: Any, scoped: Any, span: bytes) -> tuple[bytes, bytes]:
+    """`ResourceSpans` bytes that hold exactly ``span``, under its own resource and scope.
+
+    In two parts: the resource's, which many spans share, and the rest.
+    """
     scope = _field(1, scoped.scope) if scoped.scope else b""
     inner = scope + _field(2, span) + _text_field(3, scoped.schema_url)
     resource = _field(1, entry.resource) if entry.resource else b""
-    return resource + _field(2, inner) + _text_field(3, entry.schema_url)
+    return resource, _field(2, inner) + _text_field(3, entry.schema_url)
 
 
 def open_frame(otlp: bytes) -> tuple[bytes, bytes]:
-    """The inverse of `framed`: resource and span. `MalformedOtlp` if it is not exactly one span."""
+    """The inverse of `framed`, joined: resource and span. `MalformedOtlp` if it is not exactly one."""
     try:
         entry = Entry.FromString(otlp)
     except DecodeError as problem:

@@ -377,6 +377,8 @@ def _effect_difference(tape: Effect | None, now: Effect | None) -> Difference | 
         return Difference("effect", str(tape or "(absent)"), str(now or "(absent)"))
     if (tape.kind, tape.target) != (now.kind, now.target):
         return Difference("effect", str(tape), str(now))
+    if tape.digest != now.digest:
+        return Difference("digest of the content", tape.digest, now.digest)
     return body_difference(tape.body, now.body)
 
 

@@ -36,6 +36,8 @@ class Effect:
     target: str
     body: bytes
     seq: int
+    digest: str = ""
+    """Of a content that is not kept."""
 
     def __str__(self) -> str:
         return f"{self.kind} {self.target}"
@@ -97,7 +99,8 @@ class Outputs:
             self.stderr.pieces.append((fact.seq, body))
         else:
             target = str(fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET, ""))
-            self.effects.append(Effect(kind, target, body, fact.seq))
+            digest = str(fact.attributes.get(a.PLAYHEAD_FILE_DIGEST, ""))
+            self.effects.append(Effect(kind, target, body, fact.seq, digest))
 
 
 def _exit_of(fact: Fact) -> Exit:

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from playhead_replay.command import Command
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
+from playhead_replay.forks.linked import linked
 from playhead_replay.inbound import InboundRequest, requests_of
 from playhead_replay.messages import Messages, messages_of
 from playhead_replay.outputs import Outputs
@@ -158,7 +159,7 @@ class Run:
         summary = store.resolve(trace_id)
         trace = bytes.fromhex(summary.trace_id)
         tapes: list[Tape] = [
-            slice_of(HeldTape(store.tape(bytes.fromhex(instance))), trace)
+            slice_of(linked(store, HeldTape(store.tape(bytes.fromhex(instance)))), trace)
             for instance in summary.instances
         ]
         tapes.sort(key=_rank)

@@ -39,9 +39,12 @@ print(json.dumps([version, f"{sys.implementation.name} {sys.platform} {platform.
 """
 
 
-def moved(command: Command, folder: Path) -> Command:
-    """``command`` as it reads where the program lies in ``folder``: its paths are those of there."""
-    places = here_from(command, folder)
+def moved(command: Command, folder: Path, places: Places | None = None) -> Command:
+    """``command`` as it reads where the program lies in ``folder``: its paths are those of there.
+
+    ``places``: from the recorded folders to those that are here, by default as ``folder`` tells.
+    """
+    places = places or here_from(command, folder)
     words = tuple(places.text(word) for word in command.arguments)
     environment = {name: places.text(value) for name, value in command.environment.items()}
     script = places.text(command.script)

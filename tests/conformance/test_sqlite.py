@@ -8,6 +8,7 @@ from typing import Any
 
 import apsw
 import pytest
+import zstandard
 from conformance.store_suite import StoreSuite
 from support.batches import facts_of, span_of
 
@@ -142,6 +143,27 @@ def test_a_newer_schema_is_refused(tmp_path: Path):
     with pytest.raises(StoreUnavailable, match="schema 99"):
         list(reader.runs(Query()))
     reader.close()
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_store_of_an_older_version_is_brought_to_this_one(tmp_path: Path, read_only: bool):
+    for kept in sorted((Path(__file__).parent / "stores").iterdir()):
+        place = tmp_path / kept.name
+        place.mkdir()
+        (place / "store.sqlite").write_bytes(zstandard.decompress(kept.read_bytes()))
+        store = open_store(place, read_only=read_only)
+        assert list(store.tape(b"i" * 16).facts()) == facts_of(b"i" * 16, range(40))
+        assert list(store.spans(b"i" * 16)) == [span_of(b"i" * 16, one, text="second") for one in (1, 2)]
+        trace = b"f" * 16
+        early = [span_of(trace, number, text=f"first {number} " * 30) for number in range(2, 5)]
+        later = span_of(trace, 1, text="later", end_ns=1_800_000_000_000_000_000)
+        assert list(store.spans(trace)) == [*early, later]
+        assert {run.name for run in store.runs(Query())} == {"refund-1", "run-1"}
+        assert [change.position for change in store.changes(42)] == [44, 45, 46, 47]
+        store.close()
+        again = open_store(place)
+        assert again.commit(Batch([*early, later, span_of(trace, 9)])).spans_new == 1
+        again.close()
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path):

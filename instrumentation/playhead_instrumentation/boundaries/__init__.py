@@ -19,6 +19,7 @@ from playhead_instrumentation.boundaries import (
     network,
     output,
     process,
+    sqlite,
     stdin,
     timers,
     websocket_asyncio,
@@ -34,6 +35,7 @@ def watch(patches: Patches, session: Session) -> None:
     timers.watch(patches)
     entropy.watch(patches, session)
     files.watch(patches, session)
+    sqlite.watch(patches, session)
     http.watch(patches)
     http_stdlib.watch(patches)
     http_urllib3.watch(patches)

@@ -21,6 +21,7 @@ from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.bodies import Bodies
 from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.drivers.gate import Gate, Turn
+from playhead_instrumentation.drivers.printed import Printed
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.drivers.verdict import Live, Played, Refused, Source, Verdict
 from playhead_instrumentation.drivers.wakes import Wakes
@@ -154,7 +155,8 @@ class Call:
             if self._answer is None:
                 self._answer = blake3.blake3()
             self._answer.update(kept)
-        elsewhere = isinstance(self.verdict, Played) or not self._driver.content
+        played = isinstance(self.verdict, Played) and self.verdict.elsewhere
+        elsewhere = played or not self._driver.content
         body = Content(b"", len(kept)) if elsewhere else Content(b"", len(kept), kept)
         self._append(e.PLAYHEAD_EXCHANGE_DATA, attributes, body, at)
         return kept
@@ -233,6 +235,8 @@ class Call:
         self._append(e.PLAYHEAD_EXCHANGE_END, attributes, body, at)
         if isinstance(self.verdict, Played) and not goes_on:
             self._driver.gate.skip(self.verdict.deliveries(self._arrived))
+        elif isinstance(self.verdict, Live):
+            self._driver.went(self.id)
         self.ended = End(how, at, error, self.time_ns)
         return True
 
@@ -273,10 +277,12 @@ class Driver:
         tape: Tape | None = None,
         wakes: Mapping[ExchangeId, Delivery] | None = None,
         allowed: Allowed = NOTHING,
+        printed: Printed | None = None,
     ) -> None:
         """``lane_ends``: when the threads and jobs ended on the ``tape`` that is played; ``wakes``:
 
-        when what ended by time did.
+        when what ended by time did. ``printed``: what is not printed again; then the world answers
+        what the tape does not.
         """
         self._lane_ends = lane_ends or {}
         self.sink = sink
@@ -284,15 +290,14 @@ class Driver:
         self.gate = gate
         self.content = redactor.content
         """Whether bodies are recorded, or only their sizes."""
-        self.closed = source.closed
-        """Whether a request body must be whole before it is asked for."""
         self.allowed = allowed
         """What a replay may do for real."""
         self._source = source
         self._bodies = Bodies(redactor.body)
         self._bodies_of = sink.instance
         self.reads = Reads(sink, self.declare, tape)
-        self.wakes = Wakes(sink, gate, self.reads, self.declare, wakes)
+        self.wakes = Wakes(sink, gate, self.reads, self.declare, wakes, goes_on=printed is not None)
+        self._printed = printed
         self.files: Files
         """Who answers what the program asks of files; set by `open_driver`."""
         self.requests: list[Played] = []
@@ -300,6 +305,16 @@ class Driver:
         self.boot: list[Delivery] = []
         """What was delivered on that tape before the first of them."""
         self._requests = itertools.count(1)
+
+    @property
+    def closed(self) -> bool:
+        """Whether a request body must be whole before it is asked for."""
+        return self._source.closed
+
+    @property
+    def fenced(self) -> bool:
+        """Whether what no boundary asks for is kept from the world."""
+        return self._source.fenced
 
     def open(
         self,
@@ -331,11 +346,11 @@ class Driver:
             attributes[a.PLAYHEAD_FIDELITY] = verdict.fidelity
             attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = verdict.instance.hex()
             attributes[a.PLAYHEAD_ORIGIN_SEQ] = recorded.first_seq
-            if content.digest == recorded.ask.body.digest:
+            if content.digest == recorded.ask.body.digest and verdict.elsewhere:
                 content = Content(content.digest, content.size)
         elif isinstance(verdict, Refused):
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.BLOCKED
-        elif self.closed:
+        elif self.closed or verdict.instead_of is not None:
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
             self._replace(verdict, attributes)
         call = Call(self, id, verdict, kept, trace_id, span_id)
@@ -376,6 +391,10 @@ class Driver:
         """The program is ready to be asked: what is left of the boot on the tape is not waited for."""
         self.gate.skip(self.boot)
 
+    def went(self, id: ExchangeId) -> None:
+        """What was done for real has ended."""
+        self._source.ended(id)
+
     def effect(
         self,
         kind: str,
@@ -409,6 +428,10 @@ class Driver:
                 body=body,
             )
         )
+
+    def prints(self, stream: str, text: str, encoding: str) -> str:
+        """What of ``text``, which the program writes to ``stream``, is to be put out now."""
+        return text if self._printed is None else self._printed.new(stream, text, encoding)
 
     def declare(self, lane: lanes.Lane) -> None:
         """Put the name of ``lane`` and of those above it on the tape, once."""

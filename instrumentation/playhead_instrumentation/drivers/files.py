@@ -9,6 +9,7 @@ import contextlib
 import logging
 import os
 import stat
+import sys
 import time
 from collections.abc import Callable, Generator
 from typing import Any, Final, Protocol
@@ -17,12 +18,13 @@ import blake3
 import msgspec
 
 from playhead_instrumentation import lanes
+from playhead_instrumentation.databases import SMALL_BYTES, Databases, Found
 from playhead_instrumentation.drivers.bodies import Bodies
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.workspace import LIMIT_BYTES, Look, Workspace
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, Fact, Fidelity
+from playhead_semconv.facts import Content, Fact, Fidelity, digest_of
 from playhead_semconv.seams import Sink
 
 log = logging.getLogger(__name__)
@@ -37,6 +39,9 @@ SETTLED_NS: Final = 50_000_000
 """A file that changed no longer ago than that may change again and look the same."""
 
 CHUNK_BYTES: Final = 1 << 20
+
+DATABASE: Final = "database"
+"""The question that stands on tape for a connection to one of SQLite."""
 
 _now_ns: Final = time.time_ns
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -109,12 +114,19 @@ class Files:
         self._bodies = Bodies(self._redactor.body)
         self._held: set[bytes] = set()
         self._known: dict[str, tuple[tuple[int, int, int], Content]] = {}
+        self.databases = Databases(self.workspace.place, self._limit_bytes)
+        self.workspace.is_database = self.databases.is_open
 
     @property
     def quiet(self) -> bool:
         """Whether what happens now is no business of the program's."""
         lane = lanes.current()
         return lane is lanes.SHADOW or lane is lanes.GC
+
+    @property
+    def _unheard(self) -> bool:
+        """Whether nothing of it goes on tape."""
+        return self.ended or self.quiet
 
     def cwd(self) -> str:
         """The folder in which the program works."""
@@ -204,6 +216,7 @@ class Files:
     def look(self) -> Look:
         """The workspace before a child starts."""
         self.workspace.touched(*(handle.path for handle in list(self._handles.values())))
+        self.workspace.touched(*self.databases.files())
         return self.workspace.before()
 
     def closing(self, fd: int) -> None:
@@ -232,7 +245,56 @@ class Files:
         """The process ends, or forks: settle what nobody has closed."""
         for fd in list(self._handles):
             self.closing(fd)
+        for path in self.databases.paths():
+            self._settle_database(path)
         self.ended = True
+
+    def database(self, path: str) -> str | None:
+        """Where SQLite is to open a database: None where the program says. Before each connection."""
+        self._after_fork()
+        if self._unheard:
+            return None
+        try:
+            found = self.databases.look(path)
+            self.workspace.wrote(path)
+            values: dict[str, Any] = {} if found is None else looks_of(found)
+            content = None
+            if found is not None and found.data is not None and not found.error:
+                content = self._kept_database(found.data, values)
+            self._read(DATABASE, path, content, values)
+        except Exception:
+            log.debug("playhead could not record a database", exc_info=True)
+        return None
+
+    def database_closed(self, path: str, by_program: bool) -> None:
+        """A connection to it is closed, by the program or by the collector. Never raises."""
+        try:
+            self._after_fork()
+            self.databases.closed(path)
+            if by_program and not self._unheard:
+                self._settle_database(path, SMALL_BYTES)
+        except Exception:
+            log.debug("playhead could not record what a database holds", exc_info=True)
+
+    def _settle_database(self, path: str, most_bytes: int = sys.maxsize) -> None:
+        """Put on the tape that it has changed, where it has."""
+        try:
+            said = self.databases.changed(path, most_bytes)
+            if said is not None:
+                digest = digest_of(self._redactor.body(said)[0])
+                self._did("write", path, {a.PLAYHEAD_FILE_DIGEST: digest.hex()}, None)
+        except Exception:
+            log.debug("playhead could not record what a database holds", exc_info=True)
+
+    def _kept_database(self, data: bytes, values: dict[str, Any]) -> Content:
+        """A database as it goes on tape: stars for credentials, so that its pages stay what they are."""
+        if not self._redactor.content:
+            return Content(b"", len(data))
+        scrub = self._redactor.response("", "")
+        kept = scrub.chunk(data)
+        if scrub.count:
+            values[a.PLAYHEAD_REDACTED_COUNT] = scrub.count
+        return self._once(Content(digest_of(kept), len(kept), kept))
 
     def _after_fork(self) -> None:
         if self._of != self._sink.instance:
@@ -282,6 +344,9 @@ class Files:
         _, content, count = self._bodies.written(data)
         if count:
             values[a.PLAYHEAD_REDACTED_COUNT] = count
+        return self._once(content)
+
+    def _once(self, content: Content) -> Content:
         if content.digest in self._held:
             return Content(content.digest, content.size)
         self._held.add(content.digest)
@@ -329,6 +394,17 @@ class Files:
     def _target(self, path: str, to: str) -> str:
         short = self._redactor.text(self.workspace.names.short(path))
         return f"{short} {self._redactor.text(self.workspace.names.short(to))}" if to else short
+
+
+def looks_of(found: Found) -> dict[str, Any]:
+    """The attributes that say what lies where a database is to be opened."""
+    if found.error:
+        return {a.PLAYHEAD_FILE_ERROR: found.error}
+    return {
+        a.PLAYHEAD_FILE_MODE: found.mode,
+        a.PLAYHEAD_FILE_SIZE: found.size,
+        a.PLAYHEAD_FILE_MTIME_NS: found.mtime_ns,
+    }
 
 
 def opening(how: str) -> str:

@@ -21,8 +21,9 @@ from typing import Any, Final
 
 import msgspec
 
-from playhead_instrumentation import lanes
+from playhead_instrumentation import databases, lanes
 from playhead_instrumentation.drivers.files import (
+    DATABASE,
     Effects,
     Files,
     Handle,
@@ -45,6 +46,18 @@ _os_close: Final = os.close
 _getcwd: Final = os.getcwd
 
 OWN_MODE: Final = stat.S_IRUSR | stat.S_IWUSR
+
+
+_scratches: Final[list[tuple[int, str]]] = []
+"""Each with the process that made it."""
+
+
+@atexit.register
+def _remove_scratches() -> None:
+    """From here, where it is not the program that deletes; registered early, and so done late."""
+    for process, scratch in _scratches:
+        if process == os.getpid():
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 class FileBlocked(WorldBlocked, FileNotFoundError):
@@ -80,8 +93,7 @@ class PlayedFiles(Files):
         """``scratch``: an empty folder for what is written; by default one of its own."""
         if not scratch:
             scratch = tempfile.mkdtemp(prefix="playhead-scratch-")
-            # From here, where it is not the program that deletes.
-            atexit.register(lambda: shutil.rmtree(scratch, ignore_errors=True))
+            _scratches.append((os.getpid(), scratch))
         self._tree = os.path.join(scratch, "tree")
         self._store = os.path.join(scratch, "contents")
         for folder in (self._tree, self._store):
@@ -221,6 +233,37 @@ class PlayedFiles(Files):
             self._handles[fd] = Handle(path, fd, how if there else "write", start, before)
         self._read(opening(how), path, body, values, fidelity=fidelity)
         return fd
+
+    def database(self, path: str) -> str:
+        """See `Files.database`. Never the real one: SQLite would change it."""
+        self._parent(path)
+        place = self.place(path)
+        if self._unheard:
+            return place
+        fact, fidelity = self._answer(DATABASE, path)
+        if fact is None and not self.touched(path):
+            raise self._blocked("open", path, cause="nothing on the tape says what this database holds")
+        if fact is None or path in self._other:
+            self._read(DATABASE, path, None, {}, fidelity=Fidelity.LIVE)
+            return place
+        values = _values(fact)
+        error = fact.attributes.get(a.PLAYHEAD_FILE_ERROR, 0)
+        if error:
+            values = {a.PLAYHEAD_FILE_ERROR: error}
+            if error != errno.ENOENT:
+                place = os.path.join(self._store, "nowhere", "database")
+            else:
+                databases.remove(place)
+                self.databases.holds(path, digest_of(b""))
+        elif fact.body is not None:
+            data = self._tape.read(fact.body)
+            databases.lay(data, place, values[a.PLAYHEAD_FILE_MODE], values[a.PLAYHEAD_FILE_MTIME_NS])
+            self.databases.holds(path, digest_of(data))
+        elif values:
+            raise self._blocked("open", path, cause="it was too large to be kept, or busy")
+        body = None if fact.body is None else Content(fact.body.digest, fact.body.size)
+        self._read(DATABASE, path, body, values, fidelity=fidelity)
+        return place
 
     def _looks(self, path: str, fd: int, how: str) -> dict[str, Any]:
         found = os.fstat(fd)

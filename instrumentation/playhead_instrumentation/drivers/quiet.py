@@ -91,6 +91,11 @@ class Quiet:
         self._stuck: dict[int, int] = {}
         """Places that were busy for too long → processor time they had used by then."""
 
+    def holds(self, hold_s: float, computing_hold_s: float) -> None:
+        """From now on those who are busy are waited for so long."""
+        with self._lock:
+            self._hold_s, self._computing_hold_s = hold_s, computing_hold_s
+
     def quiet(self) -> bool:
         """Whether nothing happens until the gate lets somebody through, or time passes."""
         with self._lock:

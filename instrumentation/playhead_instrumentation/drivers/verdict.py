@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from playhead_semconv.difference import Difference, message_difference, shown
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Ask, Content, Delivery, Exchange, ExchangeId, Fidelity
+from playhead_semconv.plans import Edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,8 @@ class Live:
     """At replay: the recording that would have answered."""
     instance: bytes = b""
     """The process on whose tape that stands."""
+    edits: Sequence[Edit] = ()
+    """Changes of the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,8 @@ class Played:
     """Whose tape it is on."""
     read: Callable[[Content], bytes]
     """The bytes of its content."""
+    elsewhere: bool = True
+    """Whether that tape holds them: the tape of now does not repeat them."""
 
     def part(self, index: int) -> bytes:
         """The bytes of one of its parts."""
@@ -88,8 +93,15 @@ LIVE = Live()
 class Source(Protocol):
     """Who answers. A pure lookup; never waits."""
 
-    closed: bool
-    """Whether the answer depends on the whole request body."""
+    @property
+    def closed(self) -> bool:
+        """Whether the answer depends on the whole request body."""
+        ...
+
+    @property
+    def fenced(self) -> bool:
+        """Whether what no boundary asks for is kept from the world."""
+        ...
 
     def expects(self) -> tuple[str, Played] | None:
         """The request that comes next and its lane root, where a tape says so; each once."""
@@ -99,11 +111,16 @@ class Source(Protocol):
         """``body``: the bytes of ``ask.body`` as they go on tape. Each recording answers once."""
         ...
 
+    def ended(self, id: ExchangeId) -> None:
+        """What is done for real has ended."""
+        ...
+
 
 class World:
     """The source of a recording: everything is asked for real."""
 
     closed = False
+    fenced = False
 
     def expects(self) -> None:
         """Nobody knows what comes."""
@@ -111,3 +128,6 @@ class World:
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """Do it for real."""
         return LIVE
+
+    def ended(self, id: ExchangeId) -> None:
+        """Nothing depends on it."""

@@ -24,8 +24,8 @@ SEEN = {
 }
 """Modules whose traffic is recorded, and how."""
 
-_QUERIES = "asyncpg cx_Oracle duckdb MySQLdb oracledb psycopg psycopg2 pymssql pymysql pyodbc sqlite3"
-_COMMANDS = "aiosqlite cassandra motor neo4j pymongo redis valkey"
+_QUERIES = "asyncpg cx_Oracle duckdb MySQLdb oracledb psycopg psycopg2 pymssql pymysql pyodbc"
+_COMMANDS = "cassandra motor neo4j pymongo redis valkey"
 _CONNECTIONS = "ftplib imaplib ldap3 paramiko poplib pycurl smtplib telnetlib zmq"
 _MESSAGES = "aio_pika aiokafka confluent_kafka kafka nats paho pika pulsar websocket"
 

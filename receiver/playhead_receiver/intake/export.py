@@ -27,7 +27,8 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from playhead_receiver.intake.budget import Budget
 from playhead_receiver.intake.shapes import check_shape
 from playhead_receiver.span_view import Envelope, framed, parse_span, resource_summary
-from playhead_receiver.store.protocol import Batch, Store, StoredSpan
+from playhead_receiver.store.prepare import ReadSpan
+from playhead_receiver.store.protocol import Batch, Store
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import instance_of, is_fact, unpack_record
@@ -108,8 +109,9 @@ class Intake:
 
     def _traces(self, body: bytes) -> Answer:
         rejections = Rejections()
-        spans: list[StoredSpan] = []
+        spans: list[ReadSpan] = []
         for entry in _envelope(body).entries:
+            resource = entry.resource
             for scoped in entry.scopes:
                 for item in scoped.items:
                     try:
@@ -119,8 +121,10 @@ class Intake:
                     except MalformedOtlp as problem:
                         rejections.add(problem)
                         continue
-                    otlp = framed(entry, scoped, item)
-                    spans.append(StoredSpan(view.trace_id, view.span_id, otlp))
+                    shared, rest = framed(entry, scoped, item)
+                    spans.append(
+                        ReadSpan(view.trace_id, view.span_id, shared + rest, view, resource, len(shared))
+                    )
         if spans:
             self._store.commit(Batch(spans=spans))
         with self.counted.lock:

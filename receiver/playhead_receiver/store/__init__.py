@@ -18,6 +18,7 @@ from playhead_receiver.store.protocol import (
     StoredTape,
 )
 from playhead_receiver.store.sqlite import SqliteStore
+from playhead_receiver.store.sqlite.schema import FILE, is_older
 
 __all__ = [
     "Batch",
@@ -40,9 +41,12 @@ def open_store(
 
     For writing it takes the directory's lock, unless the caller, who holds it, gives it as ``lock``;
     `StoreBusy` if another process writes. For reading anybody may open it at any time; where nothing
-    was ever stored it is empty. `StoreUnavailable` if disk or file do not allow it.
+    was ever stored it is empty. A store of an older version is brought to this one first, which needs
+    the lock for a moment. `StoreUnavailable` if disk or file do not allow it.
     """
     folder = Path(data_dir)
+    if read_only and is_older(folder / FILE):
+        open_store(folder).close()
     if read_only:
         return SqliteStore(folder, read_only=True)
     if lock is not None:

@@ -1,16 +1,15 @@
 """From a batch to what an engine writes: done in the caller's thread, before the writer's turn.
 
-Engine-neutral. Facts of one instance with consecutive numbers become one *run of facts*, spans of one
-trace one *bundle*; both are compressed frames, so that what repeats within a commit is stored once.
+Engine-neutral. Facts of one instance with consecutive numbers become one *run of facts*, a compressed
+frame; spans of one trace become one *bundle*, whose frame the engine fills (`packing`).
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
-import zstandard
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.span_view import (
@@ -21,18 +20,28 @@ from playhead_receiver.span_view import (
     resource_summary,
     summarize,
 )
+from playhead_receiver.store.cutting import CutSpan, Cutter
+from playhead_receiver.store.frames import compress, decompress
 from playhead_receiver.store.protocol import Batch, StoredSpan
 from playhead_semconv.facts import Content, Fact, digest_of
 
-LEVEL = 3
 OFFLOAD_BYTES = 512 * 1024
 """A fact's body of more than this goes to the blob folder."""
 
-_local = threading.local()
 _encode_facts = msgspec.msgpack.Encoder().encode
 _decode_facts: msgspec.msgpack.Decoder[list[Fact]] = msgspec.msgpack.Decoder(list[Fact])
-_decode_spans: msgspec.msgpack.Decoder[list[bytes]] = msgspec.msgpack.Decoder(list[bytes])
 _decode_digests: msgspec.msgpack.Decoder[dict[int, bytes]] = msgspec.msgpack.Decoder(dict[int, bytes])
+
+
+class ReadSpan(StoredSpan, frozen=True):
+    """A span that was looked at already, so that it need not be again."""
+
+    view: Any
+    """Its `SpanView`, checked."""
+    resource: bytes
+    """The OTLP resource."""
+    resource_end: int
+    """How many of the bytes at the beginning hold it."""
 
 
 class FactRun(msgspec.Struct):
@@ -56,21 +65,21 @@ class FactRun(msgspec.Struct):
 
 
 class PreparedSpan(msgspec.Struct):
-    """A span of a bundle. Its bytes are the resource's and ``tail``, joined."""
+    """A span. Its bytes are the resource's and ``tail``, joined."""
 
     summary: SpanSummary
     resource: bytes
     """The leading bytes that hold the OTLP resource; stored once for all spans that share them."""
     about: ResourceSummary
     tail: bytes
+    cut: CutSpan | None
 
 
 class Bundle(msgspec.Struct):
-    """Spans of one trace, and the frame of their tails."""
+    """Spans of one trace."""
 
     trace_id: bytes
     spans: list[PreparedSpan]
-    data: bytes
 
 
 class Prepared(msgspec.Struct):
@@ -82,14 +91,14 @@ class Prepared(msgspec.Struct):
     size_bytes: int
 
 
-def prepare(batch: Batch, blobs: BlobFolder) -> Prepared:
+def prepare(batch: Batch, blobs: BlobFolder, cutter: Cutter) -> Prepared:
     """Ready ``batch``; large bodies are in ``blobs``, synced, when it returns.
 
     `MalformedOtlp` if a span is none; nothing of the batch is stored then.
     """
     runs = [fact_run(facts, blobs) for facts in consecutive(batch.facts)]
-    bundles = _bundles(batch.spans)
-    size = sum(len(run.data) for run in runs) + sum(len(bundle.data) for bundle in bundles)
+    bundles = _bundles(batch.spans, cutter)
+    size = sum(len(run.data) for run in runs) + sum(len(span.otlp) for span in batch.spans)
     return Prepared(runs, bundles, dict(batch.resources), size)
 
 
@@ -145,52 +154,34 @@ def open_run(data: bytes, offloaded: bytes | None, blobs: BlobFolder) -> list[Fa
     return facts
 
 
-def open_bundle(data: bytes) -> list[bytes]:
-    """The tails of a `Bundle`'s spans."""
-    return _decode_spans.decode(decompress(data))
-
-
-def compress(data: bytes) -> bytes:
-    """One zstd frame."""
-    if not hasattr(_local, "compressor"):
-        _local.compressor = zstandard.ZstdCompressor(level=LEVEL)
-    return _local.compressor.compress(data)
-
-
-def decompress(data: bytes) -> bytes:
-    """The inverse of `compress`."""
-    if not hasattr(_local, "decompressor"):
-        _local.decompressor = zstandard.ZstdDecompressor()
-    return _local.decompressor.decompress(data)
-
-
-def _bundles(spans: Sequence[StoredSpan]) -> list[Bundle]:
+def _bundles(spans: Sequence[StoredSpan], cutter: Cutter) -> list[Bundle]:
     by_trace: dict[bytes, dict[bytes, PreparedSpan]] = {}
-    for span in spans:
-        resource, own = open_frame(span.otlp)
-        summary = summarize(parse_span(own))
-        cut = _resource_end(span.otlp, resource)
-        ready = PreparedSpan(summary, span.otlp[:cut], resource_summary(resource), span.otlp[cut:])
+    for stored in spans:
+        span = stored if isinstance(stored, ReadSpan) else _read(stored)
+        summary = summarize(span.view)
+        at = span.resource_end
+        about = resource_summary(span.resource)
+        ready = PreparedSpan(summary, span.otlp[:at], about, span.otlp[at:], None)
         known = by_trace.setdefault(summary.trace_id, {})
         before = known.get(summary.span_id)
         if before is None or summary.end_ns > before.summary.end_ns:
             known[summary.span_id] = ready
-    bundles: list[Bundle] = []
     for trace_id, known in by_trace.items():
-        ready = list(known.values())
-        frame = compress(_encode_facts([span.tail for span in ready]))
-        bundles.append(Bundle(trace_id, ready, frame))
-    return bundles
+        for ready in known.values():
+            ready.cut = cutter.cut(trace_id, ready.tail)
+    return [Bundle(trace_id, list(known.values())) for trace_id, known in by_trace.items()]
 
 
-def _resource_end(otlp: bytes, resource: bytes) -> int:
-    """Where the leading resource field ends; 0 when the bytes do not begin with it."""
+def _read(span: StoredSpan) -> ReadSpan:
+    otlp = span.otlp
+    resource, own = open_frame(otlp)
     start = 1
     while start < len(otlp) and otlp[start] & 0x80:
         start += 1
     end = start + 1 + len(resource)
     leads = otlp[:1] == b"\x0a" and resource and otlp[start + 1 : end] == resource
-    return end if leads else 0
+    view = parse_span(own)
+    return ReadSpan(span.trace_id, span.span_id, otlp, view, resource, end if leads else 0)
 
 
 def resource_key(resource: bytes) -> bytes:

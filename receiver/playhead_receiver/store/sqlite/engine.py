@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from playhead_checkpoint import BlobFolder
+from playhead_receiver.store.cutting import Cutter
 from playhead_receiver.store.prepare import prepare
 from playhead_receiver.store.protocol import (
     Batch,
@@ -45,6 +46,7 @@ class SqliteStore:
         self._blobs = BlobFolder(data_dir / BLOBS)
         self._writer = None if read_only else Writer(path, self._blobs)
         self._reader = Reader(path, self._blobs)
+        self._cutter = Cutter()
         self._on_close = on_close
 
     def commit(self, batch: Batch) -> Receipt:
@@ -52,7 +54,7 @@ class SqliteStore:
         if self._writer is None:
             raise StoreUnavailable(f"the store {self._path} is open for reading only")
         try:
-            prepared = prepare(batch, self._blobs)
+            prepared = prepare(batch, self._blobs, self._cutter)
         except OSError as problem:
             raise StoreUnavailable(
                 f"the blobs beside {self._path} cannot be written",

@@ -13,9 +13,10 @@ import apsw
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.fold import InstanceRow, RunRow, SpanRow, fold_run
-from playhead_receiver.store.prepare import open_bundle, open_run
+from playhead_receiver.store.prepare import open_run
 from playhead_receiver.store.protocol import Change, Query, RunSummary, StoredSpan
 from playhead_receiver.store.sqlite.schema import open_reader, speaking_of
+from playhead_receiver.store.texts import Texts
 from playhead_semconv.errors import StoreUnavailable
 
 CHANGES_BYTES = 16 * 1024 * 1024
@@ -95,14 +96,18 @@ class Reader:
             " ON resource.id = span.resource WHERE trace_id = ? ORDER BY position",
             (trace_id,),
         )
-        opened, tails = 0, list[bytes]()
+        texts = self.texts()
         for span_id, bundle, place, resource in rows:
-            if opened != bundle:
-                found = self.one("SELECT data FROM bundle WHERE id = ?", (bundle,))
-                if found is None:
-                    continue
-                opened, tails = bundle, open_bundle(found[0])
-            yield StoredSpan(trace_id, span_id, resource + tails[int(place)])
+            yield StoredSpan(trace_id, span_id, resource + texts.span(bundle, place))
+
+    def texts(self) -> Texts:
+        """Puts spans together; for one thread."""
+
+        def fetch(bundle: int) -> bytes | None:
+            found = self.one("SELECT data FROM bundle WHERE id = ?", (bundle,))
+            return None if found is None else found[0]
+
+        return Texts(fetch)
 
     def pending(self, trace_id: bytes) -> list[tuple[bytes, int]]:
         """Instance and number of the start facts of spans that have not come."""
@@ -120,7 +125,9 @@ class Reader:
         wanted = ["1"]
         values: list[Any] = []
         for column, value in (("agent", query.agent), ("mode", query.mode)):
-            if value is not None:
+            if column == "mode" and value == "record":
+                wanted.append("mode != 'replay'")
+            elif value is not None:
                 wanted.append(f"{column} = ?")
                 values.append(value)
         traces = self.all(
@@ -203,7 +210,7 @@ class Reader:
                     (after,),
                 )
             )
-            opened, tails = 0, list[bytes]()
+            texts = Texts(lambda id: db.execute("SELECT data FROM bundle WHERE id = ?", (id,)).get)
             for is_run, row in _by_position(runs, spans):
                 if len(changes) >= limit or size >= CHANGES_BYTES:
                     break
@@ -215,10 +222,7 @@ class Reader:
                             size += len(fact.body.inline or b"") if fact.body is not None else 100
                     continue
                 position, trace_id, span_id, bundle, place, resource = row
-                if opened != bundle:
-                    frame: Any = db.execute("SELECT data FROM bundle WHERE id = ?", (bundle,)).get
-                    opened, tails = bundle, open_bundle(frame)
-                otlp = resource + tails[int(place)]
+                otlp = resource + texts.span(bundle, place)
                 changes.append(Change(position, StoredSpan(trace_id, span_id, otlp)))
                 size += len(otlp)
         return changes[:limit]

@@ -10,6 +10,7 @@ import apsw
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.span_view import STEPS
 from playhead_receiver.store.naming import agent_word
+from playhead_receiver.store.packing import Frame, TextIndex
 from playhead_receiver.store.prepare import (
     Bundle,
     FactRun,
@@ -21,9 +22,11 @@ from playhead_receiver.store.prepare import (
 )
 from playhead_receiver.store.protocol import Receipt
 from playhead_receiver.store.sqlite.instances import Instance, Instances, text_of
+from playhead_receiver.store.texts import Texts, frame_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Fact
+from playhead_semconv.errors import PlayheadError
+from playhead_semconv.facts import Fact, digest_of
 from playhead_semconv.tapes import is_inbound
 
 REMEMBERED = 4096
@@ -43,6 +46,8 @@ class Rows:
         self._resources: dict[bytes, int] = {}
         self._runs: set[bytes] = set()
         self._members: set[tuple[bytes, int]] = set()
+        self._texts = TextIndex(self._stored_text, self._store_text)
+        self._traces: dict[int, bytes] = {}
         self.position = 0
         self._bundle = 0
         self.forget()
@@ -53,6 +58,8 @@ class Rows:
         self._resources.clear()
         self._runs.clear()
         self._members.clear()
+        self._texts.clear()
+        self._traces.clear()
         row: Any = self._db.execute("SELECT position, bundle FROM counter").get
         self.position, self._bundle = row
 
@@ -61,7 +68,7 @@ class Rows:
         now_ns = time.time_ns()
         if len(self._instances) > REMEMBERED:
             self._instances.forget()
-        for kept in (self._resources, self._runs, self._members):
+        for kept in (self._resources, self._runs, self._members, self._traces):
             if len(kept) > REMEMBERED:
                 kept.clear()
         for instance, resource in prepared.resources.items():
@@ -135,7 +142,9 @@ class Rows:
             self._touch_run(trace_id, agent, first.time_ns, now_ns)
             self._join(trace_id, known)
         for fact in facts:
-            if fact.name == e.PLAYHEAD_PROCESS_START and fact.trace_id:
+            # What a child process says of itself is not said of the run.
+            child = a.PLAYHEAD_PROCESS_PARENT_INSTANCE in fact.attributes
+            if fact.name == e.PLAYHEAD_PROCESS_START and fact.trace_id and not child:
                 self._db.execute(
                     "UPDATE run SET mode = ?, origin = ? WHERE trace_id = ?",
                     (
@@ -186,16 +195,20 @@ class Rows:
 
     def _write_bundle(self, bundle: Bundle, now_ns: int) -> int:
         number = self._bundle + 1
-        new = replaced = 0
-        for place, span in enumerate(bundle.spans):
+        frame = Frame(self._texts, number)
+        new = 0
+        for span in bundle.spans:
+            place = frame.next_place
             if self._insert_span(span, number, place):
                 new += 1
-            elif self._replace_span(span, number, place):
-                replaced += 1
-        if not new and not replaced:
+            elif not self._replace_span(span, number, place):
+                continue
+            frame.add_span(span.tail, span.cut)
+        if not frame.next_place:
             return 0
         self._bundle = number
-        self._db.execute("INSERT INTO bundle VALUES (?, ?)", (number, bundle.data))
+        self._db.execute("INSERT INTO bundle VALUES (?, ?, ?)", (number, bundle.trace_id, frame.data()))
+        self._link(number, bundle.trace_id, frame.refers_to)
         agent = ""
         for span in bundle.spans:
             if span.about.instance:
@@ -255,6 +268,34 @@ class Rows:
             found: Any = self._db.execute("SELECT id FROM resource WHERE key = ?", (key,)).get
             row = self._resources[key] = int(found)
         return row
+
+    # Texts
+
+    def _link(self, bundle: int, trace_id: bytes, targets: set[int]) -> None:
+        """Keep which texts of other traces a bundle rests on."""
+        self._traces[bundle] = trace_id
+        for target in targets:
+            home = frame_of(target)
+            owner = self._traces.get(home)
+            if owner is None:
+                found: Any = self._db.execute("SELECT trace_id FROM bundle WHERE id = ?", (home,)).get
+                owner = self._traces[home] = found
+            if owner != trace_id:
+                self._db.execute("INSERT OR IGNORE INTO text_link VALUES (?, ?)", (target, bundle))
+
+    def _stored_text(self, digest: bytes) -> int | None:
+        found: Any = self._db.execute("SELECT address FROM text WHERE digest = ?", (digest,)).get
+        if found is None:
+            return None
+        texts = Texts(lambda id: self._db.execute("SELECT data FROM bundle WHERE id = ?", (id,)).get)
+        try:
+            whole = texts.text(int(found))
+        except PlayheadError:  # it was deleted since
+            return None
+        return int(found) if digest_of(whole)[: len(digest)] == digest else None
+
+    def _store_text(self, digest: bytes, address: int) -> None:
+        self._db.execute("INSERT OR REPLACE INTO text VALUES (?, ?)", (digest, address))
 
     # Runs
 

@@ -12,7 +12,7 @@ import apsw
 from playhead_semconv.errors import StoreUnavailable
 
 FILE = "store.sqlite"
-VERSION = 1
+VERSION = 2
 APPLICATION_ID = 0x706C6864
 CHECKPOINT_PAGES = 4000
 BUSY_TIMEOUT_MS = 10_000
@@ -62,7 +62,13 @@ CREATE TABLE exchange(
 CREATE TABLE resource(id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, data BLOB NOT NULL);
 
 -- Spans of one trace and commit in one frame, without the resource they share.
-CREATE TABLE bundle(id INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE bundle(id INTEGER PRIMARY KEY, trace_id BLOB NOT NULL, data BLOB NOT NULL);
+CREATE INDEX bundle_trace ON bundle(trace_id);
+-- Texts that are needed by bundles of other traces. A bundle without a trace is kept for these alone.
+CREATE TABLE text_link(
+    target INTEGER NOT NULL, bundle INTEGER NOT NULL, PRIMARY KEY(target, bundle)) WITHOUT ROWID;
+-- Texts that others may go on from.
+CREATE TABLE text(digest BLOB PRIMARY KEY, address INTEGER NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE span(
     position INTEGER PRIMARY KEY,
@@ -90,9 +96,31 @@ CREATE TABLE run_instance(
     trace_id BLOB NOT NULL, instance INTEGER NOT NULL,
     PRIMARY KEY(trace_id, instance)) WITHOUT ROWID;
 
+-- What a person has said of a run; see protocol.Mark.
+CREATE TABLE mark(
+    trace_id BLOB NOT NULL, word TEXT NOT NULL, PRIMARY KEY(trace_id, word)) WITHOUT ROWID;
+
 -- The last number given to a run of an agent; numbers are never reused.
 CREATE TABLE agent(word TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
 """
+
+MIGRATIONS = {
+    1: """
+    ALTER TABLE bundle RENAME TO bundle_1;
+    CREATE TABLE bundle(id INTEGER PRIMARY KEY, trace_id BLOB NOT NULL, data BLOB NOT NULL);
+    INSERT INTO bundle SELECT bundle_1.id, owner.trace_id, bundle_1.data FROM bundle_1
+        JOIN (SELECT bundle, min(trace_id) AS trace_id FROM span GROUP BY bundle) AS owner
+        ON owner.bundle = bundle_1.id;
+    DROP TABLE bundle_1;
+    CREATE INDEX bundle_trace ON bundle(trace_id);
+    CREATE TABLE text_link(
+        target INTEGER NOT NULL, bundle INTEGER NOT NULL, PRIMARY KEY(target, bundle)) WITHOUT ROWID;
+    CREATE TABLE text(digest BLOB PRIMARY KEY, address INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE mark(
+        trace_id BLOB NOT NULL, word TEXT NOT NULL, PRIMARY KEY(trace_id, word)) WITHOUT ROWID;
+    """,
+}
+"""What makes the next schema of each one; forward only."""
 
 _UNAVAILABLE = (
     apsw.BusyError,
@@ -132,13 +160,32 @@ def open_writer(path: Path) -> apsw.Connection:
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
     connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+    connection.pragma("secure_delete", True)  # what is deleted is overwritten
     version = _version(connection, path)
     if version == 0:
         with connection:
             connection.execute(TABLES)
             connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", VERSION)
+    for older in range(version or VERSION, VERSION):
+        with connection:
+            connection.execute(MIGRATIONS[older])
+            connection.pragma("user_version", older + 1)
     return connection
+
+
+def is_older(path: Path) -> bool:
+    """Whether a database is to be brought to the schema of today before it can be read."""
+    try:
+        if not path.exists() or not path.stat().st_size:
+            return False
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            return 0 < connection.pragma("user_version") < VERSION
+        finally:
+            connection.close()
+    except (OSError, apsw.Error):
+        return False  # whoever opens it will say what is wrong
 
 
 def open_reader(path: Path) -> apsw.Connection:

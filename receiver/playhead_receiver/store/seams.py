@@ -1,0 +1,231 @@
+"""Where the large values of a span lie in its bytes, and where each could be cut.
+
+Agents resend their history: the value of an attribute is an earlier value and some messages more. A
+*body* is the part of a value that a longer one could begin with; its *seams* are the ends of its
+messages. Nothing is decoded and nothing need be valid: a body is a slice of the span's bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import groupby, pairwise
+
+import msgspec
+
+LEAST_BYTES = 96
+"""Smaller values stay where they are."""
+
+LEAST_OBJECT_BYTES = 16 * 1024
+"""A text that holds a list somewhere inside is cut if it is as long as this."""
+
+FAMILY_ATTRIBUTES = 32
+"""With more attributes than this a span may spell out messages in attributes of their own."""
+
+MOST_SEAMS = 2048
+"""Only the last of them are looked at; what is before the first is one piece."""
+
+_elements = msgspec.json.Decoder(list[msgspec.Raw])
+_BETWEEN_OBJECTS = re.compile(rb"\}(?=\s*,\s*\{)")
+_LIST_END = re.compile(rb"\s*\]\s*\Z")
+_OF_A_MESSAGE = re.compile(rb"((?:.*[._])?(?:messages|prompts?|completions?)\.)(\d+)(?:\.|\Z)")
+
+_LENGTH_DELIMITED = 2
+_SCOPE_SPANS = _SPANS = 2
+_ATTRIBUTE_TAG, _EVENTS = 9 << 3 | 2, 11
+_EVENT_ATTRIBUTES = 3
+_KEY, _VALUE = 1, 2
+_STRING, _ARRAY, _KVLIST, _BYTES = 1, 5, 6, 7
+
+
+class Body(msgspec.Struct):
+    """A slice of a span's bytes that may stand elsewhere too."""
+
+    key: bytes
+    """The attribute's name, or what the names of several have in common."""
+    begin: int
+    end: int
+    kind: int
+    """The field of `AnyValue` that holds it; 0 for several attributes in a row."""
+
+
+def bodies(span: bytes) -> list[Body]:
+    """The large values in ``span``, OTLP `ResourceSpans` with or without the resource; ascending."""
+    found: list[Body] = []
+    try:
+        for number, begin, end, _ in fields(span, 0, len(span)):
+            if number == _SCOPE_SPANS:
+                for inner, at, stop, _ in fields(span, begin, end):
+                    if inner == _SPANS:
+                        _of_span(span, at, stop, found)
+    except (IndexError, ValueError):
+        return []  # parsed otherwise than here: it is kept as it is
+    found.sort(key=lambda body: body.begin)
+    return found
+
+
+def seams(body: bytes, kind: int) -> list[int]:
+    """Where ``body`` could be cut, ascending; the last one is where a longer one would go on."""
+    if kind == _ARRAY:
+        found = [end for _, _, end, _ in fields(body, 0, len(body))]
+    elif kind == 0:
+        found = _messages(body)
+    elif kind == _STRING:
+        found = _elements_end(body)
+        if not found and len(body) >= LEAST_OBJECT_BYTES and body[:1] in (b"[", b"{"):
+            found = [seam.end() for seam in _BETWEEN_OBJECTS.finditer(body)]
+    else:
+        found = []
+    return found[-MOST_SEAMS:]
+
+
+def list_end(body: bytes) -> int:
+    """Where a longer list in text would go on; the length of ``body`` if it is none."""
+    if body[:1] != b"[":
+        return len(body)
+    closing = _LIST_END.search(body, max(0, len(body) - 64))
+    return closing.start() if closing else len(body)
+
+
+def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Protobuf fields between ``at`` and ``end``: number, begin and end of the payload, begin of all.
+
+    `ValueError` or `IndexError` if they are none.
+    """
+    while at < end:
+        start = at
+        tag = data[at]
+        at += 1
+        if tag & 0x80:
+            tag, at = _varint(data, start)
+        kind = tag & 7
+        if kind == _LENGTH_DELIMITED:
+            size = data[at]
+            at += 1
+            if size & 0x80:
+                size, at = _varint(data, at - 1)
+            stop = at + size
+        elif kind == 0:
+            stop = at
+            while data[stop] & 0x80:
+                stop += 1
+            stop += 1
+        elif kind == 1:
+            stop = at + 8
+        elif kind == 5:
+            stop = at + 4
+        else:
+            raise ValueError(f"wire type {kind}")
+        if stop > end:
+            raise ValueError("a field ends beyond its message")
+        yield tag >> 3, at, stop, start
+        at = stop
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if not byte & 0x80:
+            return value, at
+        shift += 7
+        if shift > 63:
+            raise ValueError("a number of more than 64 bits")
+
+
+def _of_span(span: bytes, at: int, end: int, found: list[Body]) -> None:
+    attributes: list[tuple[int, int, int]] = []
+    while at < end:
+        if span[at] == _ATTRIBUTE_TAG:  # what nearly all of a span is made of
+            start = at
+            at += 2
+            size = span[at - 1]
+            if size & 0x80:
+                size, at = _varint(span, at - 1)
+            attributes.append((at, at + size, start))
+            at += size
+            continue
+        number, begin, stop, _ = next(fields(span, at, end))
+        at = stop
+        if number == _EVENTS and stop - begin > LEAST_BYTES:
+            for inner, begins, stops, _ in fields(span, begin, stop):
+                if inner == _EVENT_ATTRIBUTES and stops - begins > LEAST_BYTES:
+                    _of_attribute(span, begins, stops, found)
+    if at != end:
+        raise ValueError("a field ends beyond its message")
+    if len(attributes) > FAMILY_ATTRIBUTES:
+        for family, begin, stop in _families(span, attributes):
+            found.append(Body(family, begin, stop, 0))
+    rows = [body for body in found if body.kind == 0]
+    for begin, stop, _ in attributes:
+        if stop - begin > LEAST_BYTES and not any(row.begin < stop <= row.end for row in rows):
+            _of_attribute(span, begin, stop, found)
+
+
+def _families(span: bytes, attributes: list[tuple[int, int, int]]) -> Iterator[tuple[bytes, int, int]]:
+    """Rows of attributes that spell out one list of messages: ``llm.input_messages.0.role``, …"""
+    named = [(_family(_key(span, begin, stop)), stop, start) for begin, stop, start in attributes]
+    for family, row in groupby(named, key=lambda one: one[0]):
+        if family is None:
+            continue
+        members = list(row)
+        begin, stop = members[0][2], members[-1][1]
+        contiguous = all(one[2] == before[1] for before, one in pairwise(members))
+        if contiguous and stop - begin > LEAST_BYTES:
+            yield family, begin, stop
+
+
+def _family(key: bytes) -> bytes | None:
+    found = _OF_A_MESSAGE.match(key)
+    return found[1] if found else None
+
+
+def _messages(body: bytes) -> list[int]:
+    """Ends of the messages in a row of attributes."""
+    ends: list[int] = []
+    before = b""
+    for _, begin, stop, start in fields(body, 0, len(body)):
+        found = _OF_A_MESSAGE.match(_key(body, begin, stop))
+        index = found[2] if found else b""
+        if before and index != before:
+            ends.append(start)
+        before = index
+    ends.append(len(body))
+    return ends
+
+
+def _key(span: bytes, at: int, end: int) -> bytes:
+    for number, begin, stop, _ in fields(span, at, end):
+        if number == _KEY:
+            return span[begin:stop]
+    return b""
+
+
+def _of_attribute(span: bytes, at: int, end: int, found: list[Body]) -> None:
+    key = b""
+    for number, begin, stop, _ in fields(span, at, end):
+        if number == _KEY:
+            key = span[begin:stop]
+        elif number == _VALUE:
+            for kind, begins, stops, _ in fields(span, begin, stop):
+                if kind in (_STRING, _ARRAY, _KVLIST, _BYTES) and stops - begins > LEAST_BYTES:
+                    found.append(Body(key, begins, stops, kind))
+
+
+def _elements_end(body: bytes) -> list[int]:
+    """Ends of the elements of a list in text, its end left out; none if it is no list."""
+    if body[:1] != b"[":
+        return []
+    try:
+        elements = _elements.decode(body + b"]")
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return []
+    ends: list[int] = []
+    at = 1
+    for element in elements:
+        piece = bytes(element)
+        at = body.index(piece, at) + len(piece)
+        ends.append(at)
+    return ends

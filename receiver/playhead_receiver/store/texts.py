@@ -1,0 +1,156 @@
+"""Spans and texts in frames.
+
+A *frame* is a list of *items*, compressed. An item is one of
+
+* bytes: a *text* as it is, or a span (without its resource) as it is;
+* a span whose large values are texts: ``[0, rest, check, offset, address, offset, address, …]``, with
+  ascending offsets and the first bytes of the digest of the whole;
+* a text that goes on from another: ``[1, address or nil, part, part, …]``, a part being bytes or the
+  address of a text.
+
+An *address* is the number of the frame and the place in it; within one frame the place alone, negative.
+A text is never changed, and refers to what was stored before it.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from playhead_receiver.store.cutting import check_of, together
+from playhead_receiver.store.frames import decompress
+from playhead_semconv.errors import CorruptTape, StoreError
+
+PLACE_BITS = 24
+SPAN, TEXT = 0, 1
+
+FRAMES_KEPT_BYTES = 16 * 1024 * 1024
+TEXTS_KEPT_BYTES = 16 * 1024 * 1024
+
+_decode: msgspec.msgpack.Decoder[list[Any]] = msgspec.msgpack.Decoder(list[Any])
+
+
+def address_of(frame: int, place: int) -> int:
+    """Where the item at ``place`` of ``frame`` is found."""
+    return frame << PLACE_BITS | place
+
+
+def frame_of(address: int) -> int:
+    """The frame of an address."""
+    return address >> PLACE_BITS
+
+
+def relative(address: int, frame: int) -> int:
+    """An address as it stands in ``frame``."""
+    return ~(address & (1 << PLACE_BITS) - 1) if frame_of(address) == frame else address
+
+
+def absolute(address: int, frame: int) -> int:
+    """The inverse of `relative`."""
+    return address_of(frame, ~address) if address < 0 else address
+
+
+def addresses_in(item: Any, frame: int) -> list[int]:
+    """What an item of ``frame`` refers to."""
+    if isinstance(item, bytes) or item is None:
+        return []
+    found = item[4::2] if item[0] == SPAN else item[1:]
+    return [absolute(one, frame) for one in found if isinstance(one, int)]
+
+
+class Texts:
+    """Puts items together. ``fetch`` gives the compressed frame of a number. Used by one thread.
+
+    Keeps frames and long texts, which consecutive spans share, up to a number of bytes.
+    """
+
+    def __init__(self, fetch: Callable[[int], bytes | None]) -> None:
+        self._fetch = fetch
+        self._frames: OrderedDict[int, tuple[list[Any], int]] = OrderedDict()
+        self._frames_bytes = 0
+        self._texts: OrderedDict[int, bytes] = OrderedDict()
+        self._texts_bytes = 0
+
+    def keep(self, frame: int, data: bytes) -> None:
+        """Take a frame that is at hand already."""
+        if frame not in self._frames:
+            self._open(frame, data)
+
+    def span(self, frame: int, place: int) -> bytes:
+        """A span's bytes, without its resource.
+
+        `StoreError` if part of it is not here, `CorruptTape` if it is not what came in.
+        """
+        item = self._item(frame, place)
+        if isinstance(item, bytes):
+            return item
+        texts = zip(item[3::2], item[4::2], strict=True)
+        whole = together(item[1], [(offset, self.text(absolute(one, frame))) for offset, one in texts])
+        if check_of(whole) != item[2]:
+            raise CorruptTape(f"item {place} of frame {frame} differs from its digest")
+        return whole
+
+    def text(self, address: int) -> bytes:
+        """A text. `StoreError` if part of it is not here."""
+        later: list[tuple[int, list[Any]]] = []
+        before: int | None = address
+        begin = b""
+        while before is not None:
+            kept = self._texts.get(before)
+            if kept is not None:
+                self._texts.move_to_end(before)
+                begin = kept
+                break
+            frame = frame_of(before)
+            item = self._item(frame, before & (1 << PLACE_BITS) - 1)
+            if isinstance(item, bytes):
+                begin = item
+                break
+            later.append((before, item))
+            before = None if item[1] is None else absolute(item[1], frame)
+        if not later:
+            return begin
+        parts = [begin]
+        for place, item in reversed(later):
+            for part in item[2:]:
+                parts.append(part if isinstance(part, bytes) else self._leaf(part, frame_of(place)))
+        whole = b"".join(parts)
+        self._texts[address] = whole
+        self._texts_bytes += len(whole)
+        while self._texts_bytes > TEXTS_KEPT_BYTES:
+            self._texts_bytes -= len(self._texts.popitem(last=False)[1])
+        return whole
+
+    def _leaf(self, address: int, frame: int) -> bytes:
+        found = absolute(address, frame)
+        item = self._item(frame_of(found), found & (1 << PLACE_BITS) - 1)
+        return item if isinstance(item, bytes) else self.text(found)
+
+    def _item(self, frame: int, place: int) -> Any:
+        kept = self._frames.get(frame)
+        if kept is None:
+            data = self._fetch(frame)
+            if data is None:
+                raise StoreError(f"frame {frame} is not in the store", hint="playhead verify")
+            items = self._open(frame, data)
+        else:
+            self._frames.move_to_end(frame)
+            items = kept[0]
+        item = items[place] if place < len(items) else None
+        if item is None:
+            raise StoreError(
+                f"item {place} of frame {frame} is not in the store", hint="playhead verify"
+            )
+        return item
+
+    def _open(self, frame: int, data: bytes) -> list[Any]:
+        plain = decompress(data)
+        items = _decode.decode(plain)
+        self._frames[frame] = (items, len(plain))
+        self._frames_bytes += len(plain)
+        while self._frames_bytes > FRAMES_KEPT_BYTES and len(self._frames) > 1:
+            self._frames_bytes -= self._frames.popitem(last=False)[1][1]
+        return items

@@ -1,0 +1,175 @@
+"""Databases of SQLite: recorded in one process, replayed on a copy in another."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from support.files import Ran
+
+from playhead_semconv import attributes as a
+
+PROGRAM = """
+import os, sqlite3, threading
+from contextlib import closing
+from pathlib import Path
+from sqlite3 import dbapi2
+
+print(sqlite3.connect, sqlite3.connect is dbapi2.connect, os.path.exists("ws/notes.db"))
+base = sqlite3.connect("ws/notes.db")
+print(type(base) is sqlite3.Connection)
+base.execute("create table notes (at integer primary key, text text)")
+base.execute("insert into notes (text) values ('first')")
+base.commit()
+with closing(sqlite3.connect(Path("ws/notes.db"))) as other:
+    print(other.execute("select * from notes").fetchall(), os.path.getsize("ws/notes.db"))
+base.execute("insert into notes (text) values ('second')")
+base.close()
+with closing(sqlite3.connect("ws/notes.db")) as base:
+    print("rolled back", base.execute("select * from notes").fetchall())
+base = dbapi2.connect(f"file:{os.path.abspath('ws/old.db')}?mode=rw", uri=True)
+print("old", base.execute("select * from kept").fetchall())
+print(base.execute("pragma journal_mode").fetchall())
+base.execute("update kept set text = 'changed'"); base.commit(); del base
+print("again", sqlite3.connect("ws/old.db").execute("select * from kept").fetchall())
+for name, asked in (("ws/none.db?mode=ro", True), ("nowhere/x.db", False), ("ws", False)):
+    try:
+        sqlite3.connect(f"file:{name}" if asked else name, uri=asked).execute("select 1 from x")
+    except sqlite3.OperationalError as problem:
+        print(name, problem)
+memory = sqlite3.connect(":memory:")
+print(memory.execute("select 1").fetchall())
+
+def work(number):
+    with closing(sqlite3.connect("ws/notes.db", timeout=20)) as mine, mine:
+        mine.execute("insert into notes (text) values (?)", (f"thread {number}",))
+
+for number in range(3):
+    thread = threading.Thread(target=work, args=(number,)); thread.start(); thread.join()
+logged = sqlite3.connect("ws/log.db"); logged.execute("pragma journal_mode = wal")
+logged.execute("create table log (text text)")
+for number in range(50):
+    with logged:
+        logged.execute("insert into log values (?)", (f"line {number}",))
+other = sqlite3.connect("ws/log.db")
+print(sorted(os.listdir("ws")), other.execute("select count(*) from log").fetchall())
+os.rename("ws/notes.db", "ws/moved.db")
+print(sqlite3.connect("ws/moved.db").execute("select count(*) from notes").fetchall())
+os.remove("ws/moved.db")
+print(sqlite3.connect("ws/moved.db").execute("select * from sqlite_master").fetchall())
+class Mine(sqlite3.Connection):
+    pass
+left = sqlite3.connect("ws/left.db", factory=Mine); left.execute("create table left_open (x)")
+print(type(left))
+"""
+
+
+REWRITING = """
+import sqlite3, sys
+with sqlite3.connect("ws/old.db") as base:
+    base.execute("insert into kept values (?)", (sys.argv[-1],))
+base.close()
+print(len(sqlite3.connect("ws/old.db").execute("select * from kept").fetchall()))
+"""
+
+SHARED = """
+import sqlite3, os, sys
+from contextlib import closing
+def texts():
+    with closing(sqlite3.connect("ws/old.db")) as base:
+        return base.execute("select * from kept").fetchall()
+def other(sql):  # as another process would: no boundary sees it
+    import ctypes, ctypes.util, _sqlite3
+    with closing(_sqlite3.Connection("ws/old.db")) as base, base:
+        base.execute(sql)
+print(texts())
+if os.environ.get("SHARED"):
+    other("insert into kept values ('from outside')")
+print(texts())
+"""
+
+CHILD = """
+import sqlite3, subprocess, sys
+base = sqlite3.connect("ws/old.db")
+print(base.execute("select * from kept").fetchall())
+other = sqlite3.connect("ws/new.db"); other.execute("create table made (x)"); other.commit()
+code = "import sqlite3; c = sqlite3.connect(sys.argv[1]); c.execute(sys.argv[2]); c.commit()"
+insert = {"old": "insert into kept values ('by a child')", "new": "insert into made values (1)"}
+for name, sql in insert.items():
+    subprocess.run([sys.executable, "-c", f"import sys; {code}", f"ws/{name}.db", sql], check=True)
+    base.execute("insert into kept values (?)", (f"after {name}",)); base.commit()
+print(base.execute("select * from kept").fetchall(), other.execute("select * from made").fetchall())
+"""
+
+SECRETIVE = """
+import os, sqlite3
+from contextlib import closing
+with closing(sqlite3.connect("ws/secret.db")) as base:
+    print(base.execute("select length(text), count(*) from notes where at > 0").fetchall())
+    base.execute("insert into notes values (3, ?)", (os.environ["OPENAI_API_KEY"],)); base.commit()
+"""
+
+
+@pytest.mark.parametrize("level", ["causal", "strict"])
+def test_every_way_to_work_on_a_database(level, tmp_path):
+    ran = Ran(tmp_path, PROGRAM, PLAYHEAD_LEVEL=level)
+    assert "rolled back [(1, 'first')]" in ran.done.stdout
+    done, report = ran.again()
+    assert done.stdout == ran.done.stdout, done.stderr
+    assert report.verdict == "identical", "\n".join(report.lines())
+    written = [fact.attributes[a.PLAYHEAD_EFFECT_TARGET] for fact in ran.effects("file.write")]
+    assert written == ["./ws/notes.db"] * 4 + ["./ws/old.db", "./ws/log.db", "./ws/left.db"]
+
+
+def test_the_database_need_not_be_there(tmp_path):
+    ran = Ran(tmp_path, PROGRAM)
+    for path in ran.ws.glob("*.db*"):
+        path.unlink()
+    done, report = ran.again()
+    assert done.stdout == ran.done.stdout, done.stderr
+    assert report.verdict == "identical", "\n".join(report.lines())
+
+
+def test_another_content_is_a_divergence(tmp_path):
+    ran = Ran(tmp_path, REWRITING)
+    done, report = ran.again("other")
+    assert done.stdout == ran.done.stdout, done.stderr
+    (found,) = report.divergences
+    assert (found.kind, found.what) == ("effect", "effect file.write ./ws/old.db")
+    assert found.difference.path == "digest of the content"
+
+
+def test_what_another_process_changed_between_two_connections_is_recorded(tmp_path):
+    ran = Ran(tmp_path, SHARED, SHARED="1")
+    assert ran.done.stdout == "[('old',)]\n[('old',), ('from outside',)]\n"
+    done, report = ran.again(SHARED="")
+    assert done.stdout == ran.done.stdout, done.stderr
+    assert report.verdict == "identical", "\n".join(report.lines())
+
+
+def test_a_child_changes_a_database_that_is_open(tmp_path):
+    ran = Ran(tmp_path, CHILD)
+    assert "('by a child',), ('after old',), ('after new',)] [(1,)]" in ran.done.stdout
+    done, report = ran.again()
+    assert done.stdout == ran.done.stdout, done.stderr
+    assert report.verdict == "identical", "\n".join(report.lines())
+
+
+def test_a_database_over_the_limit_is_refused(tmp_path):
+    ran = Ran(tmp_path, REWRITING, PLAYHEAD_FILE_LIMIT_BYTES="100")
+    done, report = ran.again()
+    assert "it was too large to be kept" in done.stderr
+    assert report.verdict == "blocked"
+
+
+def test_credentials_in_a_database_are_not_recorded(tmp_path):
+    key = "sk-proj-abcdefgh12345678"
+    ran = Ran(tmp_path)
+    with closing(sqlite3.connect(ran.ws / "secret.db")) as base, base:
+        base.execute("create table notes (at integer primary key, text text)")
+        base.executemany("insert into notes values (?, ?)", [(1, key), (2, "other")])
+    ran.record(SECRETIVE, OPENAI_API_KEY=key)
+    held = b"".join(fact.body.inline or b"" for fact in ran.tape.facts() if fact.body is not None)
+    assert b"abcdefgh12345678" not in held and b"other" in held
+    done, report = ran.again(OPENAI_API_KEY="another")
+    assert done.stdout == ran.done.stdout, done.stderr
+    assert report.redacted

@@ -1,0 +1,375 @@
+"""Large values are stored once, and every span comes back byte for byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+
+from playhead_receiver.store import Batch, Store, StoredSpan, open_store
+from playhead_receiver.store.seams import bodies, list_end, seams
+from playhead_semconv.otlp import set_attributes
+
+STEPS = 60
+WORDS = [f"{number:x}ab" for number in range(4000, 9000)]
+
+
+def prose(rng: random.Random, size: int) -> str:
+    return " ".join(rng.choices(WORDS, k=size // 6))
+
+
+def message(rng: random.Random, size: int = 1200) -> dict[str, Any]:
+    return {"role": "user", "parts": [{"type": "text", "content": prose(rng, size)}]}
+
+
+def span_with(trace_id: bytes, number: int, attributes: dict[str, Any]) -> StoredSpan:
+    envelope = ResourceSpans()
+    set_attributes(envelope.resource.attributes, {"service.name": "shop"})
+    span = envelope.scope_spans.add().spans.add(
+        trace_id=trace_id,
+        span_id=number.to_bytes(8, "big"),
+        name="chat gpt-4o",
+        start_time_unix_nano=number,
+        end_time_unix_nano=number + 1,
+    )
+    set_attributes(span.attributes, attributes)
+    return StoredSpan(trace_id, span.span_id, envelope.SerializeToString())
+
+
+def stored_bytes(store: Any) -> int:
+    """Bytes of all frames of spans."""
+    return sum(len(row[0]) for row in store._reader.all("SELECT data FROM bundle"))
+
+
+def committed(place: Path, spans: list[StoredSpan]) -> tuple[Store, int]:
+    """A store with ``spans``, each in a commit of its own, that gives them back; bytes of its frames."""
+    store = open_store(place)
+    for span in spans:
+        store.commit(Batch([span]))
+    by_trace: dict[bytes, list[StoredSpan]] = {}
+    for span in spans:
+        by_trace.setdefault(span.trace_id, []).append(span)
+    for trace_id, expected in by_trace.items():
+        assert list(store.spans(trace_id)) == expected
+    assert [change.item for change in store.changes(0, 10_000)] == spans
+    return store, stored_bytes(store)
+
+
+def as_text(history: list[dict[str, Any]], step: int) -> dict[str, Any]:
+    return {"gen_ai.input.messages": json.dumps(history), "app.step": step}
+
+
+def as_compact_text(history: list[dict[str, Any]], step: int) -> dict[str, Any]:
+    text = json.dumps(history, separators=(",", ":"), ensure_ascii=False)
+    return {"app.step": step, "gen_ai.input.messages": text, "z": "after"}
+
+
+def as_structure(history: list[dict[str, Any]], step: int) -> dict[str, Any]:
+    return {"app.step": step, "gen_ai.input.messages": history}
+
+
+def as_openinference(history: list[dict[str, Any]], step: int) -> dict[str, Any]:
+    flat: dict[str, Any] = {"llm.model_name": "gpt-4o", "app.step": step}
+    for place, one in enumerate(history):
+        flat[f"llm.input_messages.{place}.message.role"] = one["role"]
+        flat[f"llm.input_messages.{place}.message.content"] = one["parts"][0]["content"]
+    return flat | {"llm.output_messages.0.message.role": "assistant", "output.value": "x" * 50}
+
+
+def as_traceloop(history: list[dict[str, Any]], step: int) -> dict[str, Any]:
+    flat: dict[str, Any] = {"gen_ai.system": "openai", "app.step": step}
+    for place, one in enumerate(history):
+        flat[f"gen_ai.prompt.{place}.role"] = one["role"]
+        flat[f"gen_ai.prompt.{place}.content"] = one["parts"][0]["content"]
+    return flat | {"gen_ai.completion.0.role": "assistant"}
+
+
+def as_entity_input(history: list[dict[str, Any]], step: int) -> dict[str, Any]:
+    return {"traceloop.entity.input": json.dumps({"inputs": {"messages": history}, "tags": []})}
+
+
+def as_pretty_text(history: list[dict[str, Any]], step: int) -> dict[str, Any]:
+    return {"gen_ai.input.messages": json.dumps(history, indent=2) + "\n"}
+
+
+def as_prompt(history: list[dict[str, Any]], step: int) -> dict[str, Any]:
+    return {"prompt": "\n\n".join(f"Human: {one['parts'][0]['content']}" for one in history)}
+
+
+FORMS = (
+    as_text,
+    as_compact_text,
+    as_structure,
+    as_openinference,
+    as_traceloop,
+    as_entity_input,
+    as_pretty_text,
+    as_prompt,
+)
+
+
+def growing(form: Any, steps: int = STEPS, trace_of: Any = lambda step: b"t" * 16) -> list[StoredSpan]:
+    rng = random.Random(7)
+    history: list[dict[str, Any]] = []
+    spans: list[StoredSpan] = []
+    for step in range(steps):
+        history += (message(rng), message(rng, 200))
+        spans.append(span_with(trace_of(step), step + 1, form(history, step)))
+    return spans
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.__name__)
+def test_a_growing_history_is_stored_once(tmp_path: Path, form: Any):
+    spans = growing(form)
+    store, kept = committed(tmp_path, spans)
+    said = len(spans[-1].otlp)
+    assert sum(len(span.otlp) for span in spans) > 25 * said
+    assert kept < 2 * said
+    store.close()
+
+
+@pytest.mark.parametrize("form", FORMS[:5], ids=lambda form: form.__name__)
+def test_turns_that_are_traces_of_their_own_cost_no_more(tmp_path: Path, form: Any):
+    _, together = committed(tmp_path / "together", growing(form))
+    store, apart = committed(
+        tmp_path / "apart", growing(form, trace_of=lambda step: (step + 1).to_bytes(16, "little"))
+    )
+    assert apart < 1.3 * together
+    links = set(store._reader.all("SELECT target, bundle FROM text_link"))  # type: ignore[attr-defined]
+    assert len({bundle for _, bundle in links}) >= STEPS - 2
+    store.close()
+
+
+def test_a_history_is_found_again_after_a_restart(tmp_path: Path):
+    spans = growing(as_compact_text)
+    for span in spans:
+        store = open_store(tmp_path)
+        store.commit(Batch([span]))
+        store.close()
+    store = open_store(tmp_path)
+    assert list(store.spans(b"t" * 16)) == spans
+    assert stored_bytes(store) < 2 * len(spans[-1].otlp)
+    store.close()
+
+
+def test_histories_that_are_trimmed_and_edited_are_stored_once_too(tmp_path: Path):
+    rng = random.Random(3)
+    system, messages = message(rng), [message(rng) for _ in range(STEPS + 20)]
+    spans: list[StoredSpan] = []
+    for step in range(STEPS):
+        window = [system, *messages[step : step + 20]]
+        if step % 5 == 0:
+            window[3] = message(rng)
+        spans.append(span_with(b"t" * 16, step + 1, as_text(window, step)))
+    store, kept = committed(tmp_path, spans)
+    said = len(json.dumps([system, *messages])) + 12 * 1300
+    assert sum(len(span.otlp) for span in spans) > 10 * said
+    assert kept < 2 * said
+    store.close()
+
+
+def test_what_two_agents_say_alike_is_stored_once(tmp_path: Path):
+    rng = random.Random(3)
+    tools = json.dumps(
+        [{"name": f"tool-{number}", "description": prose(rng, 800)} for number in range(30)]
+    )
+    system = prose(rng, 5000)
+    spans = [
+        span_with(
+            number.to_bytes(16, "big"),
+            number,
+            {"gen_ai.tool.definitions": tools, "gen_ai.system_instructions": system},
+        )
+        for number in range(1, 21)
+    ]
+    store, kept = committed(tmp_path, spans)
+    assert kept < 1.2 * (len(tools) + len(system))
+    store.close()
+
+
+def test_a_batch_that_failed_leaves_nothing_to_refer_to(tmp_path: Path):
+    spans = growing(as_compact_text, 4)
+    store: Any = open_store(tmp_path)
+    store.commit(Batch(spans[:1]))
+    rows = store._writer._rows
+    insert = rows._touch_run
+    rows._touch_run = lambda *_: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        store.commit(Batch(spans[1:2]))
+    rows._touch_run = insert
+    for span in spans[2:]:
+        store.commit(Batch([span]))
+    assert list(store.spans(b"t" * 16)) == [spans[0], *spans[2:]]
+    store.close()
+
+
+def test_resending_stores_nothing(tmp_path: Path):
+    spans = growing(as_text, 10)
+    store, kept = committed(tmp_path, spans)
+    for span in spans:
+        assert store.commit(Batch([span])).spans_new == 0
+    assert stored_bytes(store) == kept
+    store.close()
+
+
+def test_a_span_of_many_megabytes(tmp_path: Path):
+    text = os.urandom(6_000_000).hex()
+    spans = [
+        span_with(b"t" * 16, number, {"gen_ai.input.messages": json.dumps([{"a": text}] * number)})
+        for number in (1, 2)
+    ]
+    store, kept = committed(tmp_path, spans)
+    assert kept < 2.5 * 6_000_000
+    store.close()
+
+
+# Whatever comes in comes out.
+
+varint = st.integers(0, 2**64 - 1)
+
+
+def encoded(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*out, number))
+
+
+def field(number: int, payload: bytes) -> bytes:
+    return encoded(number << 3 | 2) + encoded(len(payload)) + payload
+
+
+texts = st.one_of(
+    st.text(max_size=20),
+    st.text(alphabet='[]{}",: \\n1a', min_size=90, max_size=400),
+    st.lists(st.dictionaries(st.text(max_size=3), st.text(max_size=90), max_size=3), max_size=8).map(
+        json.dumps
+    ),
+    st.integers(0, 30).map(lambda count: json.dumps([{"role": "user", "content": "x" * 70}] * count)),
+)
+unknown = st.one_of(
+    st.tuples(st.integers(20, 70_000), varint).map(lambda f: encoded(f[0] << 3) + encoded(f[1])),
+    st.tuples(st.integers(20, 70_000), st.binary(max_size=200)).map(lambda f: field(*f)),
+    st.tuples(st.integers(20, 90), st.binary(min_size=8, max_size=8)).map(
+        lambda f: encoded(f[0] << 3 | 1) + f[1]
+    ),
+    st.tuples(st.integers(20, 90), st.binary(min_size=4, max_size=4)).map(
+        lambda f: encoded(f[0] << 3 | 5) + f[1]
+    ),
+)
+values = st.one_of(
+    texts.map(lambda text: field(1, text.encode())),
+    st.binary(max_size=300).map(lambda data: field(7, data)),
+    st.lists(texts, max_size=6).map(
+        lambda each: field(5, b"".join(field(1, field(1, one.encode())) for one in each))
+    ),
+    st.dictionaries(st.text(max_size=5), texts, max_size=4).map(
+        lambda each: field(
+            6,
+            b"".join(
+                field(1, field(1, key.encode()) + field(2, field(1, one.encode())))
+                for key, one in each.items()
+            ),
+        )
+    ),
+    varint.map(lambda number: encoded(3 << 3) + encoded(number)),
+    st.just(b""),
+    unknown,
+)
+keys = st.one_of(
+    st.sampled_from(["gen_ai.input.messages", "same", "", "prompt"]),
+    st.integers(0, 3).map(lambda number: f"llm.input_messages.{number}.message.content"),
+    st.text(max_size=10),
+)
+attributes = st.tuples(keys, values, st.lists(unknown, max_size=1)).map(
+    lambda a: field(1, a[0].encode()) + field(2, a[1]) + b"".join(a[2])
+)
+members = st.one_of(
+    attributes.map(lambda a: field(9, a)),
+    st.tuples(st.text(max_size=5), attributes).map(
+        lambda e: field(11, field(2, e[0].encode()) + field(3, e[1]))
+    ),
+    st.text(max_size=8).map(lambda name: field(5, name.encode())),
+    unknown,
+)
+envelopes = st.tuples(
+    st.lists(members, max_size=60),
+    st.lists(unknown, max_size=2),
+    st.lists(unknown, max_size=2),
+    st.booleans(),
+)
+
+
+drawn_spans = st.lists(envelopes, min_size=1, max_size=6)
+
+
+@settings(max_examples=60, deadline=None)
+@given(drawn=drawn_spans, traces=st.integers(1, 3))
+def test_every_span_comes_back_byte_for_byte(
+    tmp_path_factory: pytest.TempPathFactory, drawn: list[Any], traces: int
+):
+    comes_back(tmp_path_factory.mktemp("store"), drawn, traces)
+
+
+@pytest.mark.acceptance
+@settings(max_examples=5000, deadline=None)
+@given(drawn=drawn_spans, traces=st.integers(1, 3))
+def test_every_one_of_thousands_of_spans_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, drawn: list[Any], traces: int
+):
+    comes_back(tmp_path_factory.mktemp("store"), drawn, traces)
+
+
+def comes_back(place: Path, drawn: list[Any], traces: int) -> None:
+    spans: list[StoredSpan] = []
+    for number, (inside, beside, around, leading) in enumerate(drawn, 1):
+        trace_id = bytes([number % traces + 1]) * 16
+        span = field(1, trace_id) + field(2, number.to_bytes(8, "big")) + b"".join(inside)
+        scoped = field(2, b"".join(beside) + field(2, span))
+        resource = field(1, field(1, field(1, b"service.name") + field(2, field(1, b"shop"))))
+        otlp = resource + scoped if leading else scoped + resource
+        otlp += b"".join(around)
+        spans.append(StoredSpan(trace_id, number.to_bytes(8, "big"), otlp))
+    store = open_store(place)
+    store.commit(Batch(spans[:2]))
+    for span in spans[2:]:
+        store.commit(Batch([span]))
+    found = [one for trace in range(1, traces + 1) for one in store.spans(bytes([trace]) * 16)]
+    assert sorted(found, key=lambda one: one.span_id) == sorted(spans, key=lambda one: one.span_id)
+    store.close()
+
+
+@given(text=st.one_of(texts, st.binary(max_size=200).map(lambda data: data.decode("latin-1"))))
+def test_seams_lie_in_the_text(text: str):
+    body = text.encode()
+    body = body[: list_end(body)]
+    found = seams(body, 1)
+    assert found == sorted(set(found))
+    assert all(0 < one <= len(body) for one in found)
+
+
+def test_seams_of_a_list_are_the_ends_of_its_elements():
+    text = b'[ {"a": "}, {"} ,[1,{}], "x"\n ]'
+    body = text[: list_end(text)]
+    ends = seams(body, 1)
+    assert [body[begin:end] for begin, end in zip([0, *ends], ends, strict=False)] == [
+        b'[ {"a": "}, {"}',
+        b" ,[1,{}]",
+        b', "x"',
+    ]
+    assert ends[-1] == len(body)
+
+
+def test_bytes_that_are_no_span_have_no_large_values():
+    assert bodies(b"\x12\xff\xff") == []
+    assert bodies(os.urandom(500)) == []
+    assert AnyValue.FromString(field(1, b"x")).string_value == "x"
