@@ -70,8 +70,17 @@ class _Comparison:
         ]
         exits = [] if self._came else list(self._exit())
         answers = list(self._answers())
-        found = [*requests, *responses, *self._reads(), *self._moved(), *effects, *streams]
-        found += [*answers, *exits]
+        found = [
+            *requests,
+            *responses,
+            *self._reads(),
+            *self._moved(),
+            *self._checks(),
+            *effects,
+            *streams,
+            *answers,
+            *exits,
+        ]
         found.sort(key=lambda one: one.seq)
         return Report(
             run=self._run.name,
@@ -305,6 +314,13 @@ class _Comparison:
                     detail="let in out of order: nobody else could go on",
                     seq=fact.seq,
                 )
+
+    def _checks(self) -> Iterator[Divergence]:
+        """What did not hold, at the step as the replay counts it."""
+        if any(fact.name == e.PLAYHEAD_CHECK for fact in self._now.facts()):
+            for one in Run.of_tape(self._now).failed_checks:
+                what = f"check {one.name} failed at {one.span}"
+                yield Divergence("check", what, one.step, detail=one.said, seq=one.seq)
 
     def _effects(self) -> Iterator[Divergence]:
         tape = [effect for effect in self._outputs.effects]

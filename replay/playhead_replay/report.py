@@ -28,6 +28,7 @@ DivergenceKind: TypeAlias = Literal[
     "exit",
     "inbound",
     "effect",
+    "check",
     "unused",
 ]
 
