@@ -112,6 +112,11 @@ def _drawn(kind: str, reads: Reads, live: Any, *arguments: Any) -> Any:
     return reads.read(kind, functools.partial(live, *arguments))
 
 
+def put_back(session: Session) -> None:
+    """After a fork: put the module-wide generator where it was then."""
+    _restore(session.driver.reads)
+
+
 def _restore(reads: Reads) -> None:
     shared: Any = required(random, "_inst")
 
