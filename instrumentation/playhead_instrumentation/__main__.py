@@ -3,7 +3,7 @@
 ::
 
     record [--tape FILE] [--] [-m MODULE | SCRIPT] ARGUMENTS…
-    replay --tape FILE --now FILE [--origin RUN] [--live TOOL]… [--allow HOST]…
+    replay --tape FILE --now FILE [--origin RUN] [--live TOOL]… [--allow HOST]… [--check FILE]…
            -- [-m MODULE | SCRIPT] ARGUMENTS…
     fork --tape FILE --plan FILE [--cwd FOLDER] -- [-m MODULE | SCRIPT] ARGUMENTS…
 
@@ -19,7 +19,7 @@ import os
 import sys
 from pathlib import Path
 
-from playhead_instrumentation import process_facts, session
+from playhead_instrumentation import checks, process_facts, session
 from playhead_instrumentation.program import Program
 from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeError
 from playhead_semconv.seams import Tape
@@ -66,10 +66,13 @@ def _replay(words: list[str]) -> Program:
     parser.add_argument("--origin", default="", help="run id of the run that is replayed")
     parser.add_argument("--live", action="append", default=[], help="a tool that runs for real")
     parser.add_argument("--allow", action="append", default=[], help="a host that may be reached")
+    parser.add_argument("--check", action="append", default=[], help="a file of check functions")
     parser.add_argument("words", nargs=argparse.REMAINDER, help="the program")
     asked = parser.parse_args(words)
     program = Program.of_words(asked.words)
     tape = load(asked.tape)
+    for path in asked.check:
+        checks.load(path)
     process_facts.announce(program.script, program.words(), program.source or "")
     allowed = Allowed(frozenset(asked.live), frozenset(asked.allow))
     start_recording(tape=tape, sink=TapeWriter(asked.now), origin=asked.origin, allowed=allowed)

@@ -74,6 +74,7 @@ def replay(
     keep: Path | None = None,
     live: Collection[str] = (),
     allow: Collection[str] = (),
+    checks: Collection[str | Path] = (),
     say: Callable[[str], None] | None = None,
 ) -> Replay:
     """Execute the recorded command of ``run`` again, from its tape alone, and compare.
@@ -82,8 +83,8 @@ def replay(
     ``python``: the agent's interpreter, by default the recorded one. ``cwd``: where the program lies,
     by default the recorded folder. ``force``: replay a changed script too. ``keep``: where the tape of
     the replay is written. ``live``: tools that run for real; ``allow``: hosts that may be reached where
-    the tape does not answer. ``environ``: what the child inherits, by default this process's
-    environment.
+    the tape does not answer. ``checks``: files of check functions that look at each span. ``environ``:
+    what the child inherits, by default this process's environment.
     ``say`` is told what is different from the recording, before anything is started.
 
     `TapeMissing`, `TapeGap`, `ScriptChanged` before anything is started; `ReplayFailed` when the
@@ -101,13 +102,14 @@ def replay(
         for one in different:
             say(one)
     children = list(children_of(run, here_from(run.command, folder), interpreter, folder, force=force))
+    files = [os.path.abspath(path) for path in checks]
     again = _Again(
         run,
         () if live or allow else no_network(),
         os.environ if environ is None else environ,
         [
             word
-            for option, names in (("--live", live), ("--allow", allow))
+            for option, names in (("--live", live), ("--allow", allow), ("--check", files))
             for name in names
             for word in (option, name)
         ],

@@ -18,7 +18,17 @@ Verdict: TypeAlias = Literal["identical", "diverged", "blocked"]
 EXIT_CODES: dict[Verdict, int] = {"identical": 0, "diverged": 1, "blocked": 3}
 
 DivergenceKind: TypeAlias = Literal[
-    "request", "blocked", "moved", "live", "response", "stdout", "stderr", "exit", "effect", "unused"
+    "request",
+    "blocked",
+    "moved",
+    "live",
+    "response",
+    "stdout",
+    "stderr",
+    "exit",
+    "effect",
+    "check",
+    "unused",
 ]
 
 SHOWN = (Fidelity.MOVED, Fidelity.CHANGED, Fidelity.BLOCKED)

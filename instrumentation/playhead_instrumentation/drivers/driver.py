@@ -7,6 +7,7 @@ fact is on the tape before the program sees its consequence.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
@@ -130,6 +131,27 @@ class Call:
         gate = self._driver.gate
         due = verdict.due(self._arrived if index is None else index)
         return gate.never(self.id) if due is None else gate.arrive(due, self.id)
+
+    async def left(self) -> Delivery | None:
+        """The program has cancelled what it awaits, or reads no further, and that has cleaned up.
+
+        How long that takes is up to the world: the turn in which the program goes on. Cancelling does
+        not end the wait for it, and takes effect after it. None where a finalizer asks.
+        """
+        verdict, gate = self.verdict, self._driver.gate
+        due = verdict.left if isinstance(verdict, Played) else None
+        if lanes.current() is lanes.GC or (due is None and isinstance(verdict, Played)):
+            return None
+        cancelled: asyncio.CancelledError | None = None
+        while True:
+            try:
+                at = await gate.arrive(due, self.id)
+                break
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        return at
 
     def never(self) -> Turn:
         """The turn of what the tape does not hold."""

@@ -123,6 +123,16 @@ class TapeGate(HeldGate):
                 return waiter
         return self._schedule.release() or self._forced()
 
+    def _owes(self, ticks: int) -> bool:
+        if self._closed or self._spinner is None:
+            return False
+        following = self._schedule.following()
+        if following is None or self._spun_on_tape.get(following.batch) != ticks:
+            return False
+        if REAL.now_s() > self._progress_s + self._patience_s:
+            return False
+        return self._anybody() or not self.books.quiet() or self.books.guesses()
+
     def _joins(self, waiter: Waiting) -> bool:
         if self._closed:
             return True

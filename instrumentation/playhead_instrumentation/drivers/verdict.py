@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from playhead_instrumentation.drivers.exceptions import is_own_doing
 from playhead_semconv.difference import Difference, message_difference, shown
 from playhead_semconv.errors import PlayheadError
-from playhead_semconv.facts import Ask, Content, Delivery, Exchange, ExchangeId, Fidelity
+from playhead_semconv.facts import Ask, Content, Delivery, End, Exchange, ExchangeId, Fidelity
 from playhead_semconv.plans import Edit
 
 
@@ -47,6 +48,14 @@ class Played:
             due = self.due(index)
             if due is not None:
                 yield due
+        if self.left is not None:
+            yield self.left
+
+    @property
+    def left(self) -> Delivery | None:
+        """When the program, which had cancelled it, or read no further, went on; None: at once."""
+        end = self.exchange.end
+        return end.delivery if end is not None and _is_left(end) else None
 
     def due(self, index: int) -> Delivery | None:
         """When the head (0), a part (from 1) or the end (last) was delivered; None: it never was."""
@@ -55,7 +64,8 @@ class Played:
             return exchange.head_delivery
         if 1 <= index <= len(exchange.parts):
             return exchange.parts[index - 1].delivery
-        return exchange.end.delivery if exchange.end is not None else None
+        end = exchange.end
+        return None if end is None or _is_left(end) else end.delivery
 
     def after(self, index: int) -> int:
         """How many messages the program had sent before that."""
@@ -76,6 +86,10 @@ class Played:
             (self.read(recorded[number].data), recorded[number].attributes),
             (data, attributes),
         )
+
+
+def _is_left(end: End) -> bool:
+    return end.how == "abandoned" or is_own_doing(end.error)
 
 
 @dataclass(frozen=True, slots=True)

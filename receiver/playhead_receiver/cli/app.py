@@ -32,6 +32,10 @@ VERBS = {
     "variability": "how many ways the runs of one agent take, and where they part",
     "golden": "keep runs as regression tests",
     "doctor": "say what is recorded, what is not, and why",
+    "verify": "check the store against its digests",
+    "gc": "delete runs whose time is over",
+    "backup": "copy the store into a folder, also while it is written to",
+    "restore": "make a store of a backup",
     "spool": "look at what was not delivered, and deliver it",
     "completion": "print the completion script of a shell",
 }
