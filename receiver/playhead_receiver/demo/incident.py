@@ -52,12 +52,9 @@ def _walk(shell: Shell, provider: Provider, agent: Path) -> bool:
     say("2. Which runs failed, and what happened in this one? The same search, again and again.")
     good = [shell.playhead("ls", "--status", "failure", "-n", "3") == 0]
     good.append(shell.playhead("show", stuck) == 0)
-    good.append(shell.playhead("show", f"{stuck}:1") == 0)
     say("3. Does it always do that? The run again, from its tape: exactly so, without a provider.")
     good.append(shell.playhead("replay", stuck) == 0)
-    say(
-        "4. Would another instruction help? Go back to where it began to repeat itself, and go on for real."
-    )
+    say("4. Would another instruction help? Go back to where it began to repeat itself, and go on.")
     shell.environ.update(live)
     instructions = f"request.messages[0].content=You find out where orders are. {NEW}"
     good.append(shell.playhead("fork", f"{stuck}:3", "--edit", instructions) == 0)

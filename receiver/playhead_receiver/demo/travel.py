@@ -19,9 +19,7 @@ def run_travel(*, environ: Mapping[str, str] | None = None) -> int:
         shell.environ.update(provider.environment)
         say("1. Record an agent. It asks for the weather in two cities and says what to pack.")
         run = shell.record(agents_dir() / "weather_agent.py")
-        say(
-            "2. Go back to the weather in Oslo, make it summer, go on. What came before is on the tape."
-        )
+        say("2. Go back to the weather in Oslo, make it summer, go on. What came before is on the tape.")
         summer = 'response={"city": "Oslo", "celsius": 24, "sky": "clear"}'
         statuses = [shell.playhead("fork", f"{run}:2", "--edit", summer)]
         warm = shell.latest()
