@@ -151,7 +151,7 @@ def every_kind() -> Iterator[tuple[int, str]]:
 
 
 @pytest.mark.acceptance
-@pytest.mark.parametrize(("number", "kind"), every_kind())
+@pytest.mark.parametrize(("number", "kind"), list(every_kind()))
 def test_a_fork_at_every_step(stage: Stage, number: int, kind: str):
     fork_and_check(stage, number, kind)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -158,24 +159,26 @@ def folded(wire: str, pieces: list[bytes]) -> Any:
     return json.loads(json.dumps(fold.body()))
 
 
+def chat_stream(whole: Any) -> list[bytes]:
+    return sse.chat(openai_chat.chunks(whole))
+
+
+def response_stream(whole: Any) -> list[bytes]:
+    return sse.events(openai_responses.events(whole))
+
+
+def message_stream(whole: Any) -> list[bytes]:
+    return sse.events(anthropic_messages.events(whole))
+
+
 CALL = openai_chat.tool_call("call_1", "look", '{"a": 1}')
-WHOLES: list[tuple[str, Any, Any]] = [
-    ("openai.chat", openai_chat.completion("Hello, you"), lambda w: sse.chat(openai_chat.chunks(w))),
-    (
-        "openai.chat",
-        openai_chat.completion(None, tool_calls=[CALL], finish_reason="tool_calls"),
-        lambda w: sse.chat(openai_chat.chunks(w)),
-    ),
-    (
-        "openai.responses",
-        openai_responses.response([openai_responses.message("Hello, you")]),
-        lambda w: sse.events(openai_responses.events(w)),
-    ),
-    (
-        "anthropic.messages",
-        anthropic_messages.message("Hello, you"),
-        lambda w: sse.events(anthropic_messages.events(w)),
-    ),
+CALLING = openai_chat.completion(None, tool_calls=[CALL], finish_reason="tool_calls")
+RESPONSE = openai_responses.response([openai_responses.message("Hello, you")])
+WHOLES: list[tuple[str, Any, Callable[[Any], list[bytes]]]] = [
+    ("openai.chat", openai_chat.completion("Hello, you"), chat_stream),
+    ("openai.chat", CALLING, chat_stream),
+    ("openai.responses", RESPONSE, response_stream),
+    ("anthropic.messages", anthropic_messages.message("Hello, you"), message_stream),
 ]
 
 
@@ -216,25 +219,28 @@ def test_a_step_that_asked_nothing_is_no_place_for_a_fork():
 
 
 def test_the_folder_of_a_fork_is_as_it_was():
-    def read(kind: str, data: bytes | None = None, **at: Any) -> Fact:
-        body = None if data is None else Content.of(data)
-        return Fact(0, 1, e.PLAYHEAD_READ, attributes={a.PLAYHEAD_READ_KIND: kind, **at}, body=body)
+    def read(kind: str, data: bytes | None = None, offset: int | None = None) -> Fact:
+        named: dict[str, Any] = {a.PLAYHEAD_READ_KIND: kind}
+        return fact(e.PLAYHEAD_READ, named, data, offset)
 
-    def did(kind: str, target: str, data: bytes | None = None, **at: Any) -> Fact:
-        body = None if data is None else Content.of(data)
-        named = {a.PLAYHEAD_EFFECT_KIND: kind, a.PLAYHEAD_EFFECT_TARGET: target}
-        return Fact(0, 1, e.PLAYHEAD_EFFECT, attributes={**named, **at}, body=body)
+    def did(kind: str, target: str, data: bytes | None = None, offset: int | None = None) -> Fact:
+        named: dict[str, Any] = {a.PLAYHEAD_EFFECT_KIND: kind, a.PLAYHEAD_EFFECT_TARGET: target}
+        return fact(e.PLAYHEAD_EFFECT, named, data, offset)
+
+    def fact(name: str, named: dict[str, Any], data: bytes | None, offset: int | None) -> Fact:
+        at = named if offset is None else {**named, a.PLAYHEAD_FILE_OFFSET: offset}
+        return Fact(0, 1, name, attributes=at, body=None if data is None else Content.of(data))
 
     played = [
         read("file/open ./read.txt", b"read"),
         did("file.write", "./made.txt", b"first"),
-        did("file.append", "./grown.txt", b"tail", **{a.PLAYHEAD_FILE_OFFSET: 100}),
+        did("file.append", "./grown.txt", b"tail", offset=100),
         did("file.unlink", "./gone.txt"),
         did("file.append", "/elsewhere.txt", b"x"),
     ]
     later = [
         did("file.write", "./made.txt", b"second"),
-        read("file/open-append ./log.txt", **{a.PLAYHEAD_FILE_OFFSET: 12}),
+        read("file/open-append ./log.txt", offset=12),
         read("file/open-append ./new.txt"),
         did("file.mkdir", "./folder"),
     ]
