@@ -3,8 +3,8 @@
 ::
 
     record [--tape FILE] [--] [-m MODULE | SCRIPT] ARGUMENTS…
-    replay --tape FILE --now FILE [--origin RUN] [--live TOOL]… [--allow HOST]…
-           -- [-m MODULE | SCRIPT] ARGUMENTS…
+    replay --tape FILE --now FILE [--scratch FOLDER] [--origin RUN] [--live TOOL]…
+           [--allow HOST]… -- [-m MODULE | SCRIPT] ARGUMENTS…
 
 ``record --tape`` writes a tape file and sends nothing anywhere. ``replay`` answers from the tape and
 writes what happens to another. Exit status: the program's.
@@ -58,6 +58,7 @@ def _replay(words: list[str]) -> Program:
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation replay")
     parser.add_argument("--tape", required=True, type=Path, help="the tape that answers")
     parser.add_argument("--now", required=True, type=Path, help="where the replay writes its tape")
+    parser.add_argument("--scratch", default="", help="an empty folder for what the program writes")
     parser.add_argument("--origin", default="", help="run id of the run that is replayed")
     parser.add_argument("--live", action="append", default=[], help="a tool that runs for real")
     parser.add_argument("--allow", action="append", default=[], help="a host that may be reached")
@@ -67,7 +68,13 @@ def _replay(words: list[str]) -> Program:
     tape = load(asked.tape)
     process_facts.announce(program.script, program.words())
     allowed = Allowed(frozenset(asked.live), frozenset(asked.allow))
-    start_recording(tape=tape, sink=TapeWriter(asked.now), origin=asked.origin, allowed=allowed)
+    start_recording(
+        tape=tape,
+        sink=TapeWriter(asked.now),
+        origin=asked.origin,
+        allowed=allowed,
+        scratch=asked.scratch,
+    )
     running = session.current()
     if running is None or not running.driver.closed:
         raise ReplayFailed("the replay could not start, and the program is not run for real")

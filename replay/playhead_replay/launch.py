@@ -13,7 +13,7 @@ from pathlib import Path
 
 from playhead_replay.command import Command
 from playhead_replay.compare import compare
-from playhead_replay.isolation import no_network
+from playhead_replay.isolation import enforced, isolated
 from playhead_replay.report import Report
 from playhead_replay.run import Run, gaps_of
 from playhead_replay.surroundings import differences, moved
@@ -91,11 +91,13 @@ def replay(
         for one in different:
             say(one)
     with tempfile.TemporaryDirectory(prefix="playhead-replay-") as scratch:
-        recorded, now = Path(scratch, "recorded.tape"), keep or Path(scratch, "now.tape")
+        recorded, now, said = (Path(scratch, name) for name in ("recorded.tape", "now.tape", "enforced"))
+        written = Path(scratch, "written")
+        written.mkdir()
         write_tape_file(recorded, run.tape)
-        isolation = () if live or allow else no_network()
-        words = [*isolation, interpreter, "-m", "playhead_instrumentation", "replay"]
-        words += ["--tape", str(recorded), "--now", str(now.absolute())]
+        words = isolated(Path(scratch), said, network=not (live or allow), files=not live)
+        words += [interpreter, "-m", "playhead_instrumentation", "replay"]
+        words += ["--tape", str(recorded), "--now", str(now), "--scratch", str(written)]
         if run.trace_id:
             words += ["--origin", _run_id(run)]
         words += [word for name in live for word in ("--live", name)]
@@ -106,9 +108,13 @@ def replay(
             child_environment(command, os.environ if environ is None else environ),
             Path(scratch),
         )
+        if keep is not None and now.exists():
+            shutil.copyfile(now, keep)
+        by_kernel = enforced(said)
         report_of = _result(run, read_tape_file(recorded).tape, now, done)
     report_of.report.notes += different
-    report_of.report.network = "kernel" if isolation else "process"
+    report_of.report.network = "kernel" if "network" in by_kernel else "process"
+    report_of.report.files = "kernel" if "files" in by_kernel else "process"
     real = [f"tool {name}" for name in live] + [f"host {name}" for name in allow]
     if real:
         report_of.report.notes.append(f"allowed to run for real: {', '.join(real)}")

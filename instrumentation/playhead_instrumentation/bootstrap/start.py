@@ -68,13 +68,14 @@ def start_recording(
     sink: Sink | None = None,
     origin: str = "",
     allowed: Allowed = NOTHING,
+    scratch: str = "",
 ) -> Recording | None:
     """Record this process from now on. Once: later calls give the same recording. Never raises.
 
     ``configure`` sets up the OTel SDK; it is called in any case. ``settings``: by default those of the
     environment and the configuration files. ``tape`` and ``sink``: replay; the exchanges of the tape
     answer, the facts go to the sink. ``origin``: run id of the run that is replayed. ``allowed``: what
-    a replay may do for real.
+    a replay may do for real. ``scratch``: an empty folder for what a replay writes.
 
     None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``).
     """
@@ -94,7 +95,7 @@ def start_recording(
             return None
         _recording = recording = Recording(settings, notices)
         try:
-            _start(recording, configure, tape, sink, origin, allowed)
+            _start(recording, configure, tape, sink, origin, allowed, scratch)
         except Exception as failure:
             log.debug("playhead could not start", exc_info=True)
             notices.problem(f"cannot record: {failure}")
@@ -114,6 +115,7 @@ def _start(
     sink: Sink | None,
     origin: str,
     allowed: Allowed,
+    scratch: str,
 ) -> None:
     settings, notices = recording.settings, recording.notices
     PATCHES.on_failure = notices.unpatched
@@ -147,6 +149,7 @@ def _start(
             run=lambda: root.ids,
             attributes=_more_of_start(origin),
             allowed=allowed,
+            scratch=scratch,
             tracer=recording.providers.tracer,
             submit=recording.calls.worker.submit,
         )
