@@ -63,6 +63,10 @@ class BlobFolder:
         """Whether the blob is here."""
         return self._place(digest).exists()
 
+    def delete(self, digest: bytes) -> None:
+        """Forget a blob. Nothing happens when it is not here."""
+        self._place(digest).unlink(missing_ok=True)
+
     def size_bytes(self, digest: bytes) -> int:
         """Length of a blob. `StoreError` if it is not here."""
         try:

@@ -9,7 +9,8 @@ from importlib.metadata import version
 
 from playhead_instrumentation.bootstrap.start import flush
 from playhead_instrumentation.boundaries.tool import tool
+from playhead_instrumentation.checks import check
 
 __version__ = version("playhead-instrumentation")
 
-__all__ = ["__version__", "flush", "tool"]
+__all__ = ["__version__", "check", "flush", "tool"]

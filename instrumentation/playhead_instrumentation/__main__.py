@@ -3,20 +3,23 @@
 ::
 
     record [--tape FILE] [--] [-m MODULE | SCRIPT] ARGUMENTS…
-    replay --tape FILE --now FILE [--scratch FOLDER] [--origin RUN] [--live TOOL]…
-           [--allow HOST]… -- [-m MODULE | SCRIPT] ARGUMENTS…
+    replay --tape FILE --now FILE [--scratch FOLDER] [--origin RUN] [--live TOOL]… [--allow HOST]…
+           [--check FILE]… -- [-m MODULE | SCRIPT] ARGUMENTS…
+    fork --tape FILE --plan FILE [--cwd FOLDER] -- [-m MODULE | SCRIPT] ARGUMENTS…
 
 ``record --tape`` writes a tape file and sends nothing anywhere. ``replay`` answers from the tape and
-writes what happens to another. Exit status: the program's.
+writes what happens to another. ``fork`` answers from the tape as far as it goes, goes on for real, and
+is recorded; the plan is that of `playhead_semconv.plans`. Exit status: the program's.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
-from playhead_instrumentation import process_facts, session
+from playhead_instrumentation import checks, process_facts, session
 from playhead_instrumentation.program import Program
 from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeError
 from playhead_semconv.seams import Tape
@@ -27,6 +30,8 @@ def main(words: list[str]) -> None:
     try:
         if words[:1] == ["replay"]:
             program = _replay(words[1:])
+        elif words[:1] == ["fork"]:
+            program = _fork(words[1:])
         else:
             program = _record(words[1:] if words[:1] == ["record"] else [])
         program.run()
@@ -42,7 +47,7 @@ def _record(words: list[str]) -> Program:
 
     file = Path(words[1]) if words[:1] == ["--tape"] and len(words) > 1 else None
     program = Program.of_words(words if file is None else words[2:])
-    process_facts.announce(program.script, program.words())
+    process_facts.announce(program.script, program.words(), program.source or "")
     if file is None:
         launch()
     else:
@@ -62,11 +67,14 @@ def _replay(words: list[str]) -> Program:
     parser.add_argument("--origin", default="", help="run id of the run that is replayed")
     parser.add_argument("--live", action="append", default=[], help="a tool that runs for real")
     parser.add_argument("--allow", action="append", default=[], help="a host that may be reached")
+    parser.add_argument("--check", action="append", default=[], help="a file of check functions")
     parser.add_argument("words", nargs=argparse.REMAINDER, help="the program")
     asked = parser.parse_args(words)
     program = Program.of_words(asked.words)
     tape = load(asked.tape)
-    process_facts.announce(program.script, program.words())
+    for path in asked.check:
+        checks.load(path)
+    process_facts.announce(program.script, program.words(), program.source or "")
     allowed = Allowed(frozenset(asked.live), frozenset(asked.allow))
     start_recording(
         tape=tape,
@@ -78,6 +86,27 @@ def _replay(words: list[str]) -> Program:
     running = session.current()
     if running is None or not running.driver.closed:
         raise ReplayFailed("the replay could not start, and the program is not run for real")
+    return program
+
+
+def _fork(words: list[str]) -> Program:
+    from playhead_instrumentation.bootstrap.launch import launch
+    from playhead_semconv.plans import read_plan
+
+    parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation fork")
+    parser.add_argument("--tape", required=True, type=Path, help="the tape that answers, up to its end")
+    parser.add_argument("--plan", required=True, type=Path, help="what to do there")
+    parser.add_argument("--cwd", default=".", help="the folder that the program works in")
+    parser.add_argument("words", nargs=argparse.REMAINDER, help="the program")
+    asked = parser.parse_args(words)
+    program = Program.of_words(asked.words)
+    tape, plan = load(asked.tape), read_plan(asked.plan.read_bytes())
+    os.chdir(asked.cwd)
+    process_facts.announce(program.script, program.words())
+    launch(tape, plan)
+    running = session.current()
+    if running is None or running.mode != plan.mode:
+        raise ReplayFailed("the fork could not start, and the program is not run for real")
     return program
 
 

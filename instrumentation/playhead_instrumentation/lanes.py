@@ -15,6 +15,7 @@ import inspect
 import sys
 import threading
 import weakref
+from asyncio import _get_running_loop as running_loop  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import Context, ContextVar, Token
@@ -99,9 +100,26 @@ _of_job: weakref.WeakKeyDictionary[Future[Any], Lane] = weakref.WeakKeyDictionar
 """Lanes of the jobs of executors."""
 
 
+_job: ContextVar[Lane | None] = ContextVar("playhead_job", default=None)
+"""The job in which a context was made."""
+
+
+class _Here(threading.local):
+    job: Lane | None = None
+    """The job that runs in this thread."""
+
+
+_here = _Here()
+
+
 def current() -> Lane:
     """The lane that runs now."""
     lane = _lane.get()
+    job = _here.job
+    if job is not None and lane is not SHADOW and lane is not GC and _job.get() is not job:
+        # What runs in a context of whoever started the job is the job's, but in an event loop.
+        if running_loop() is None:
+            return job
     if _of_task and lane is not SHADOW:
         try:
             task = asyncio.current_task()
@@ -192,32 +210,45 @@ def _ended(lane: Lane) -> None:
 class _Carried:
     """A function that runs in a lane, under the OTel context of whoever handed it over."""
 
-    __slots__ = ("_context", "_function", "_lane")
+    __slots__ = ("_context", "_function", "_is_job", "_lane")
 
-    def __init__(self, lane: Lane, function: Callable[..., Any]) -> None:
+    def __init__(self, lane: Lane, function: Callable[..., Any], *, is_job: bool) -> None:
+        """``is_job``: it may run in other contexts, which are not its own."""
         self._lane = lane
         self._function = function
+        self._is_job = is_job
         self._context = otel_context.get_current()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         lane = _lane.set(self._lane)
+        job, outer_job = _job.set(self._lane), _here.job
+        if self._is_job:
+            _here.job = self._lane
         outer = otel_context.attach(self._context)
         try:
             return self._function(*args, **kwargs)
         finally:
             _ended(self._lane)
             otel_context.detach(outer)
+            _here.job = outer_job
+            _job.reset(job)
             _lane.reset(lane)
 
 
 def name_of(function: object) -> str:
     """The name under which a function counts: its qualified name within its outermost function."""
     while isinstance(function, functools.partial):
-        inner = cast("functools.partial[Any]", function)
-        through = getattr(inner.func, "__self__", None)
-        function = inner.args[0] if isinstance(through, Context) and inner.args else inner.func
+        partial = cast("functools.partial[Any]", function)
+        called: list[Any] = [partial.func, *partial.args]
+        while len(called) > 1 and _is_through_context(called[0]):
+            del called[0]
+        function = called[0]
     name = getattr(function, "__qualname__", None) or type(function).__qualname__
     return str(name).rpartition("<locals>.")[2].replace("/", "_")
+
+
+def _is_through_context(function: object) -> bool:
+    return isinstance(getattr(function, "__self__", None), Context)
 
 
 def _name_of_task(coroutine: Any, name: str | None) -> str:
@@ -325,10 +356,14 @@ def _hook_threads() -> None:
     @functools.wraps(start)
     def start_in_lane(self: threading.Thread) -> None:
         if has_lane(self) and not hasattr(self, "_playhead_carried"):
-            function = getattr(self, "_target", None) or type(self).run
+            function: Any = getattr(self, "_target", None)
+            through = _is_through_context(function)
+            if through:
+                function = functools.partial(function, *getattr(self, "_args", ()))
             parent = current()
-            lane = parent if parent in (SHADOW, GC) else parent.child(name_of(function))
-            self._playhead_carried = _Carried(lane, run)  # pyright: ignore[reportAttributeAccessIssue]
+            name = name_of(function or type(self).run)
+            lane = parent if parent in (SHADOW, GC) else parent.child(name)
+            self.__dict__["_playhead_carried"] = _Carried(lane, run, is_job=through)
         start(self)
 
     @functools.wraps(run)
@@ -359,8 +394,9 @@ def _hook_executor() -> None:
     @functools.wraps(submit)
     def submit_in_lane(self: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         parent = current()
-        lane = parent if parent in (SHADOW, GC) else parent.child(name_of(fn))
-        future = submit(self, _carried(lane, fn), *args, **kwargs)
+        function = functools.partial(fn, *args) if _is_through_context(fn) else fn
+        lane = parent if parent in (SHADOW, GC) else parent.child(name_of(function))
+        future = submit(self, _Carried(lane, fn, is_job=True), *args, **kwargs)
         _of_job[future] = lane
         return future
 
@@ -392,33 +428,3 @@ def _end_of(job: Future[Any]) -> tuple[int, int]:
     lane = _of_job.get(job)
     ended = None if lane is None else lane.ended
     return (0, 0) if ended is None else (ended.batch, ended.order)
-
-
-def _carried(lane: Lane, function: Callable[..., Any]) -> Callable[..., Any]:
-    if isinstance(function, functools.partial):
-        partial = cast("functools.partial[Any]", function)
-        through = getattr(partial.func, "__self__", None)
-        if isinstance(through, Context) and partial.args:
-            # asyncio.to_thread: inside that context our own would be hidden by the caller's.
-            inner, *args = partial.args
-            return functools.partial(partial.func, _InLane(lane, inner), *args, **partial.keywords)
-        return _Carried(lane, partial)
-    return _Carried(lane, function)
-
-
-class _InLane:
-    """A function that runs in a lane, in a context that carries the rest."""
-
-    __slots__ = ("_function", "_lane")
-
-    def __init__(self, lane: Lane, function: Callable[..., Any]) -> None:
-        self._lane = lane
-        self._function = function
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        token = _lane.set(self._lane)
-        try:
-            return self._function(*args, **kwargs)
-        finally:
-            _ended(self._lane)
-            _lane.reset(token)

@@ -92,6 +92,7 @@ class Process:
         }
         if self._parent:
             attributes[a.PLAYHEAD_PROCESS_PARENT_INSTANCE] = self._parent.hex()
+            attributes.pop(a.PLAYHEAD_PROCESS_PARENT_EXCHANGE, None)
         self._append(e.PLAYHEAD_PROCESS_START, attributes)
         name = f"{lanes.OWN_THREADS}heartbeat"
         threading.Thread(target=self._beat, args=(self._over,), name=name, daemon=True).start()
@@ -121,6 +122,7 @@ def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
     script, words = command()
     cwd = os.getcwd()
     agent = settings.agent or Path(script.removeprefix("-m ")).stem
+    source = {a.PLAYHEAD_RUN_SOURCE: redactor.text(given)} if (given := _source()) else {}
     return {
         a.PLAYHEAD_RUN_AGENT: agent or "python",
         a.PLAYHEAD_RUN_ARGV: redactor.arguments(words),
@@ -132,31 +134,29 @@ def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
         a.PLAYHEAD_RUN_PACKAGES: packages(),
         a.PLAYHEAD_RUN_ENVIRONMENT: environment(os.environ, redactor),
         a.PLAYHEAD_RUN_HASH_SEED: os.environ.get("PYTHONHASHSEED") or "random",
+        **source,
         **surroundings(cwd),
     }
 
 
 _announced: tuple[str, list[str]] | None = None
+_announced_source = ""
 
 
-def announce(script: str, words: list[str]) -> None:
-    """Say what program runs, where this process runs it itself. ``script``: a path or ``-m MODULE``."""
-    global _announced
-    _announced = script, words
+def announce(script: str, words: list[str], source: str = "") -> None:
+    """Say what program runs, where this process runs it itself.
+
+    ``script``: a path, ``-m MODULE``, or ``-c`` with its ``source``.
+    """
+    global _announced, _announced_source
+    _announced, _announced_source = (script, words), source
 
 
 def command() -> tuple[str, list[str]]:
-    """The program as the interpreter was told: a path or ``-m MODULE``; and its words, it first.
-
-    At the time of ``sitecustomize`` ``sys.argv`` is not whole yet; ``sys.orig_argv`` is.
-    """
+    """The program as the interpreter was told: a path or ``-m MODULE``; and its words, it first."""
     if _announced is not None:
         return _announced
-    words = sys.orig_argv[1:]
-    while words and words[0].startswith("-") and words[0] not in ("-m", "-c", "-"):
-        flag = words.pop(0)
-        if flag in ("-W", "-X", "--check-hash-based-pycs") and words:
-            words.pop(0)
+    words = _words()
     if not words:
         return "", []
     if words[0] == "-m" and len(words) > 1:
@@ -164,6 +164,27 @@ def command() -> tuple[str, list[str]]:
     if words[0] == "-c":
         return "-c", ["-c", *words[2:]]
     return words[0], words
+
+
+def _source() -> str:
+    """The program where it stands on the command line; empty where it does not."""
+    if _announced is not None:
+        return _announced_source
+    words = _words()
+    return words[1] if words[:1] == ["-c"] and len(words) > 1 else ""
+
+
+def _words() -> list[str]:
+    """The command line behind the interpreter and its flags.
+
+    At the time of ``sitecustomize`` ``sys.argv`` is not whole yet; ``sys.orig_argv`` is.
+    """
+    words = sys.orig_argv[1:]
+    while words and words[0].startswith("-") and words[0] not in ("-m", "-c", "-"):
+        flag = words.pop(0)
+        if flag in ("-W", "-X", "--check-hash-based-pycs") and words:
+            words.pop(0)
+    return words
 
 
 def packages() -> list[str]:

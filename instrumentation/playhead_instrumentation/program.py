@@ -21,6 +21,8 @@ class Program:
     name: str
     arguments: tuple[str, ...]
     is_module: bool = False
+    source: str | None = None
+    """The program itself, where it is given on the command line."""
 
     @classmethod
     def of_words(cls, words: list[str]) -> Program:
@@ -29,6 +31,8 @@ class Program:
             words = words[1:]
         if words[:1] == ["-m"] and len(words) > 1:
             return cls(words[1], tuple(words[2:]), True)
+        if words[:1] == ["-c"] and len(words) > 1:
+            return cls("-c", tuple(words[2:]), source=words[1])
         if not words or words[0].startswith("-"):
             raise UsageError("no program to run", hint="playhead record agent.py")
         return cls(words[0], tuple(words[1:]))
@@ -73,6 +77,11 @@ class Program:
             names["__file__"] = path
             sys.argv = [path, *self.arguments]
             return code, main
+        if self.source is not None:
+            _put_first("")
+            names.update(__builtins__=__builtins__)
+            sys.argv = [self.name, *self.arguments]
+            return self._compiled(self.source, "<string>"), main
         path = self.name if os.path.isabs(self.name) else os.path.join(os.getcwd(), self.name)
         _put_first(os.path.dirname(os.path.realpath(path)))
         try:
@@ -81,8 +90,12 @@ class Program:
             raise UsageError(f"cannot open {self.name}: {problem.strerror}") from None
         names.update(__file__=path, __builtins__=__builtins__, __cached__=None)
         sys.argv = [self.name, *self.arguments]
+        return self._compiled(source, path), main
+
+    @staticmethod
+    def _compiled(source: str | bytes, path: str) -> CodeType:
         try:
-            return compile(source, path, "exec", dont_inherit=True), main
+            return compile(source, path, "exec", dont_inherit=True)
         except SyntaxError as error:
             sys.excepthook(type(error), error.with_traceback(None), None)
             sys.exit(1)

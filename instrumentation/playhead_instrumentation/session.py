@@ -32,6 +32,7 @@ from playhead_instrumentation.surroundings import folders
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord
 from playhead_semconv.places import Places, between, folders_of
+from playhead_semconv.plans import Plan
 from playhead_semconv.seams import Outlet, Sink, Tape
 from playhead_semconv.settings import Settings
 
@@ -84,7 +85,7 @@ class Session:
 
     @property
     def mode(self) -> str:
-        """``record`` or ``replay``."""
+        """``record``, ``replay``, ``fork`` or ``resume``."""
         return str(self.process.attributes[a.PLAYHEAD_RUN_MODE])
 
     def before_asking(self, settle: Callable[[], None]) -> None:
@@ -131,6 +132,8 @@ def start(
     run: RunIds | None = None,
     attributes: dict[str, Any] | None = None,
     allowed: Allowed = NOTHING,
+    plan: Plan | None = None,
+    say: Callable[[str], None] = lambda text: None,
     tracer: Callable[[], Tracer] | None = None,
     submit: Callable[[Job], None] | None = None,
     scratch: str = "",
@@ -138,7 +141,8 @@ def start(
     """Start recording: hook lanes, append the process-start fact, start the heartbeat.
 
     ``sink``: where facts go, by default the outlet's. ``tape``: replay; its exchanges answer.
-    ``allowed``: what a replay may do for real.
+    ``allowed``: what a replay may do for real. ``plan``: of a fork, which goes on where the tape ends;
+    ``say`` is told where it parts from it.
     ``attributes``: more of the process-start fact (origin, parent instance, …). ``tracer``: by default
     of the global provider. ``submit``: by default jobs are finished at once.
     ``scratch``: an empty folder for what a replay writes.
@@ -164,8 +168,12 @@ def start(
         scratch=scratch,
         file_limit_bytes=settings.file_limit_bytes,
         allowed=allowed,
+        plan=plan,
+        say=say,
     )
-    mode = "record" if tape is None else "replay"
+    mode = "record" if tape is None else "replay" if plan is None else plan.mode
+    if tape is not None and plan is not None:
+        attributes = {**(attributes or {}), **_spelt(tape)}
     process = Process(settings, mode, lambda: driver.gate.level, sink, redactor, run, attributes)
     lanes.on_end(driver.lane_ended)
     process.begin()
@@ -181,6 +189,15 @@ def start(
     )
     _forget_after_fork()
     return _current
+
+
+def _spelt(tape: Tape) -> dict[str, Any]:
+    """Of which tape a fork is, and the folders in which paths are spelt: those of its origin."""
+    start = next(tape.facts(), None)
+    found = {} if start is None else start.attributes
+    spelt = (a.PLAYHEAD_RUN_CWD, a.PLAYHEAD_RUN_FOLDERS)
+    kept = {name: found[name] for name in spelt if name in found}
+    return {**kept, a.PLAYHEAD_ORIGIN_INSTANCE: tape.instance.hex()}
 
 
 def _places(tape: Tape) -> Places:

@@ -15,11 +15,13 @@ from typing import Any, cast
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
 from playhead_receiver.store.protocol import Store, StoredSpan, StoredTape
+from playhead_replay.forks.linked import LinkedTape, linked
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Exchange, ExchangeId, Fact
 from playhead_semconv.otlp import set_attributes, value_of
+from playhead_semconv.seams import Tape
 from playhead_semconv.wire import DIALECTS, Derived, PrefixCache, WireResponse, derive, wire_of
 
 TAPES_KEPT = 16
@@ -34,6 +36,8 @@ class Deriver:
         self._store = store
         self._tapes: OrderedDict[bytes, StoredTape] = OrderedDict()
         self._cache = PrefixCache()
+        self._of_forks: dict[bytes, tuple[int, LinkedTape | None]] = {}
+        """The last tape of a fork, with the number of its last fact by then."""
 
     def is_whole(self, stored: StoredSpan) -> bool:
         """Whether all that a span rests on is here, or is known never to come."""
@@ -125,13 +129,29 @@ class Deriver:
         return None if last is None else tape.exchange(last)
 
     def _derive(self, instance: bytes, exchange: Exchange, wire: str) -> Derived | None:
-        tape = self._tape(instance)
+        tape: Tape = self._tape(instance)
         try:
-            request = tape.read(exchange.ask.body)
-            chunks = [tape.read(part.data) for part in exchange.parts]
+            request, chunks = _bytes_of(tape, exchange)
         except TapeError:
-            return None
+            # A fork does not repeat what its origin's tape holds.
+            whole = self._linked(instance)
+            found = None if whole is None else whole.exchange(exchange.id)
+            if whole is None or found is None:
+                return None
+            try:
+                request, chunks = _bytes_of(whole, found)
+            except TapeError:
+                return None
         return derive(wire, request, response_of(exchange, chunks), self._cache)
+
+    def _linked(self, instance: bytes) -> LinkedTape | None:
+        tape = self._tape(instance)
+        last, found = self._of_forks.get(instance, (-1, None))
+        if last != tape.last():
+            whole = linked(self._store, tape)
+            found = whole if isinstance(whole, LinkedTape) else None
+            self._of_forks = {instance: (tape.last(), found)}
+        return found
 
     def _tape(self, instance: bytes) -> StoredTape:
         tape = self._tapes.get(instance)
@@ -150,6 +170,11 @@ def whole_span(store: Store, stored: StoredSpan) -> ResourceSpans:
 def pending_spans(store: Store, trace_id: bytes) -> Iterator[ResourceSpans]:
     """The spans of a trace that have started and not come, without an end, as far as they got."""
     return Deriver(store).pending(trace_id)
+
+
+def _bytes_of(tape: Tape, exchange: Exchange) -> tuple[bytes, list[bytes]]:
+    """The request body and the chunks of the answer. `TapeError`."""
+    return tape.read(exchange.ask.body), [tape.read(part.data) for part in exchange.parts]
 
 
 def response_of(exchange: Exchange, chunks: list[bytes]) -> WireResponse:

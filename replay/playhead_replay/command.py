@@ -21,7 +21,7 @@ class Command:
     """How the recorded process was started."""
 
     script: str
-    """Path of the script, or ``-m MODULE``."""
+    """Path of the script, ``-m MODULE``, or ``-c``."""
     arguments: tuple[str, ...]
     cwd: str
     interpreter: str
@@ -34,6 +34,8 @@ class Command:
     level: str = "causal"
     environment: dict[str, str] = field(default_factory=dict[str, str])
     """Variables that the recorder kept."""
+    source: str = ""
+    """The program itself, where it was given on the command line."""
     folders: dict[str, str] = field(default_factory=dict[str, str])
     """Where the recorded process had its things: cwd, prefix, home, …"""
 
@@ -70,6 +72,7 @@ class Command:
             script_digest=str(at.get(a.PLAYHEAD_RUN_SCRIPT_DIGEST, "")),
             level=str(at.get(a.PLAYHEAD_RUN_LEVEL, "causal")),
             environment=_environment(at.get(a.PLAYHEAD_RUN_ENVIRONMENT, [])),
+            source=str(at.get(a.PLAYHEAD_RUN_SOURCE, "")),
             folders=folders_of(str(one) for one in at.get(a.PLAYHEAD_RUN_FOLDERS, [])),
         )
 
@@ -81,6 +84,7 @@ class Command:
     def words(self) -> list[str]:
         """The command line behind the interpreter."""
         start = ["-m", self.script[3:].strip()] if self.is_module else [self.script]
+        start += [self.source] if self.source else []
         return [*start, *self.arguments]
 
     def __str__(self) -> str:
@@ -88,11 +92,11 @@ class Command:
 
     def script_path(self, cwd: Path) -> Path | None:
         """Where the script lies when the command is started in ``cwd``; None for a module."""
-        return None if self.is_module or not self.script else cwd / self.script
+        return None if self.is_module or self.source or not self.script else cwd / self.script
 
     def require_unchanged(self, cwd: Path) -> None:
         """`ScriptChanged` when the script in ``cwd`` is gone or is not the one that was recorded."""
-        if self.script in ("", "-", "-c"):
+        if self.script in ("", "-", "-c") and not self.source:
             raise ScriptChanged(
                 "the program was not a file: it was given on the command line or on stdin",
                 hint="put it into a file: playhead record SCRIPT",

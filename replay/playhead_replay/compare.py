@@ -55,7 +55,16 @@ class _Comparison:
             *self._stream("stderr", self._outputs.stderr, self._outputs_now.stderr),
         ]
         exits = list(self._exit())
-        found = [*requests, *responses, *self._reads(), *self._moved(), *effects, *streams, *exits]
+        found = [
+            *requests,
+            *responses,
+            *self._reads(),
+            *self._moved(),
+            *self._checks(),
+            *effects,
+            *streams,
+            *exits,
+        ]
         found.sort(key=lambda one: one.seq)
         return Report(
             run=self._run.name,
@@ -262,6 +271,13 @@ class _Comparison:
                     detail="let in out of order: nobody else could go on",
                     seq=fact.seq,
                 )
+
+    def _checks(self) -> Iterator[Divergence]:
+        """What did not hold, at the step as the replay counts it."""
+        if any(fact.name == e.PLAYHEAD_CHECK for fact in self._now.facts()):
+            for one in Run.of_tape(self._now).failed_checks:
+                what = f"check {one.name} failed at {one.span}"
+                yield Divergence("check", what, one.step, detail=one.said, seq=one.seq)
 
     def _effects(self) -> Iterator[Divergence]:
         tape = [effect for effect in self._outputs.effects]

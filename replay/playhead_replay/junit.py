@@ -70,7 +70,9 @@ def _cases(report: Report) -> Iterator[tuple[str, str, list[Divergence]]]:
         return wanted
 
     by_output = {
-        check.name: taken([one for one in left if _output_of(one) == check.name])
+        check.full_name: taken(
+            [one for one in left if (_output_of(one), one.process) == (check.name, check.process)]
+        )
         for check in report.outputs
     }
     for number, name in report.steps.items():
@@ -80,7 +82,7 @@ def _cases(report: Report) -> Iterator[tuple[str, str, list[Divergence]]]:
     for kind in kinds:
         yield "boundaries", kind, taken([one for one in left if _boundary_of(one, kind)])
     for check in report.outputs:
-        yield "outputs", str(check), by_output[check.name]
+        yield "outputs", str(check), by_output[check.full_name]
     if left:
         yield "run", "outside any step", left
 

@@ -8,15 +8,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from playhead_replay.command import Command
 from playhead_replay.compare import compare
 from playhead_replay.isolation import enforced, isolated
-from playhead_replay.report import Report
+from playhead_replay.processes import ChildProcess, children_of, name_of
+from playhead_replay.report import ProcessCheck, Report
 from playhead_replay.run import Run, gaps_of
-from playhead_replay.surroundings import differences, moved
+from playhead_replay.surroundings import differences, here_from, moved
 from playhead_replay.tapefile import read_tape_file, read_unfinished, write_tape_file
 from playhead_semconv.environment import is_kept
 from playhead_semconv.errors import ReplayFailed, TapeGap, TapeMissing, UsageError
@@ -37,6 +40,12 @@ STARTERS = (
     os.path.join("playhead_instrumentation", "bootstrap", "site"),
 )
 """Folders on PYTHONPATH, by their end, that made the recorded program record itself."""
+
+REDACTED = "[redacted]"
+"""On the tape in the place of a credential."""
+
+AT_ONCE = min(4, os.cpu_count() or 1)
+"""So many children of a run are executed side by side."""
 
 SAID_BYTES = 2000
 """How much of the child's stderr goes into an error."""
@@ -65,15 +74,17 @@ def replay(
     keep: Path | None = None,
     live: Collection[str] = (),
     allow: Collection[str] = (),
+    checks: Collection[str | Path] = (),
     say: Callable[[str], None] | None = None,
 ) -> Replay:
     """Execute the recorded command of ``run`` again, from its tape alone, and compare.
 
+    So are, one by one, the processes that it started and that were recorded themselves.
     ``python``: the agent's interpreter, by default the recorded one. ``cwd``: where the program lies,
     by default the recorded folder. ``force``: replay a changed script too. ``keep``: where the tape of
     the replay is written. ``live``: tools that run for real; ``allow``: hosts that may be reached where
-    the tape does not answer. ``environ``: what the child inherits, by default this process's
-    environment.
+    the tape does not answer. ``checks``: files of check functions that look at each span. ``environ``:
+    what the child inherits, by default this process's environment.
     ``say`` is told what is different from the recording, before anything is started.
 
     `TapeMissing`, `TapeGap`, `ScriptChanged` before anything is started; `ReplayFailed` when the
@@ -90,35 +101,106 @@ def replay(
     if say is not None:
         for one in different:
             say(one)
+    children = list(children_of(run, here_from(run.command, folder), interpreter, folder, force=force))
+    files = [os.path.abspath(path) for path in checks]
+    again = _Again(
+        run,
+        not (live or allow),
+        not live,
+        os.environ if environ is None else environ,
+        [
+            word
+            for option, names in (("--live", live), ("--allow", allow), ("--check", files))
+            for name in names
+            for word in (option, name)
+        ],
+    )
     with tempfile.TemporaryDirectory(prefix="playhead-replay-") as scratch:
-        recorded, now, said = (Path(scratch, name) for name in ("recorded.tape", "now.tape", "enforced"))
-        written = Path(scratch, "written")
-        written.mkdir()
-        write_tape_file(recorded, run.tape)
-        words = isolated(Path(scratch), said, network=not (live or allow), files=not live)
-        words += [interpreter, "-m", "playhead_instrumentation", "replay"]
-        words += ["--tape", str(recorded), "--now", str(now), "--scratch", str(written)]
-        if run.trace_id:
-            words += ["--origin", _run_id(run)]
-        words += [word for name in live for word in ("--live", name)]
-        words += [word for name in allow for word in ("--allow", name)]
-        done = _execute(
-            [*words, "--", *command.words()],
+        done = again.replayed(
+            run.tape,
+            [interpreter, *command.words()],
+            child_environment(command, again.environ),
             folder,
-            child_environment(command, os.environ if environ is None else environ),
             Path(scratch),
+            keep,
         )
-        if keep is not None and now.exists():
-            shutil.copyfile(now, keep)
-        by_kernel = enforced(said)
-        report_of = _result(run, read_tape_file(recorded).tape, now, done)
-    report_of.report.notes += different
-    report_of.report.network = "kernel" if "network" in by_kernel else "process"
-    report_of.report.files = "kernel" if "files" in by_kernel else "process"
+        report = done.report
+        if children:
+            report.processes.append(report.checked(name_of(command)))
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            for child, found in zip(
+                children,
+                pool.map(partial(again.child, python or interpreter, Path(scratch)), children),
+                strict=True,
+            ):
+                if isinstance(found, Report):
+                    report.include(child.name, found)
+                else:
+                    report.processes.append(ProcessCheck(child.name, "not replayed", detail=found))
+    report.notes += different
     real = [f"tool {name}" for name in live] + [f"host {name}" for name in allow]
     if real:
-        report_of.report.notes.append(f"allowed to run for real: {', '.join(real)}")
-    return report_of
+        report.notes.append(f"allowed to run for real: {', '.join(real)}")
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """Executes processes of a run again."""
+
+    run: Run
+    no_network: bool
+    no_changes: bool
+    """Of files."""
+    environ: Mapping[str, str]
+    options: list[str]
+
+    def replayed(
+        self,
+        tape: Tape,
+        words: list[str],
+        environ: dict[str, str],
+        folder: Path,
+        scratch: Path,
+        keep: Path | None = None,
+    ) -> Replay:
+        """One process, and how true it was. ``words``: its interpreter and its command line."""
+        recorded, now, said = (scratch / name for name in ("recorded.tape", "now.tape", "enforced"))
+        written = scratch / "written"
+        written.mkdir()
+        write_tape_file(recorded, tape)
+        start = isolated(scratch, said, network=self.no_network, files=self.no_changes)
+        start += [words[0], "-m", "playhead_instrumentation", "replay"]
+        start += ["--tape", str(recorded), "--now", str(now), "--scratch", str(written)]
+        if self.run.trace_id:
+            start += ["--origin", _run_id(self.run)]
+        done = _execute([*start, *self.options, "--", *words[1:]], folder, environ, scratch)
+        if keep is not None and now.exists():
+            shutil.copyfile(now, keep)
+        replayed = _result(self.run, read_tape_file(recorded).tape, now, done)
+        by_kernel = enforced(said)
+        replayed.report.network = "kernel" if "network" in by_kernel else "process"
+        replayed.report.files = "kernel" if "files" in by_kernel else "process"
+        return replayed
+
+    def child(self, python: str, scratch: Path, child: ChildProcess) -> Report | str:
+        """The report on another process of the run, or why there is none."""
+        if child.why_not:
+            return child.why_not
+        own = scratch / child.tape.instance.hex()
+        own.mkdir()
+        environ = child_environment(child.command, self.environ)
+        environ.update(
+            (name, STAND_IN if value == REDACTED else value)
+            for name, value in child.environment.items()
+            if not is_kept(name)
+        )
+        try:
+            return self.replayed(
+                child.tape, [python, *child.command.words()], environ, child.folder, own
+            ).report
+        except ReplayFailed as problem:
+            return problem.what
 
 
 def require_whole(run: Run) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias
 
 from playhead_semconv.difference import Difference
@@ -18,7 +18,17 @@ Verdict: TypeAlias = Literal["identical", "diverged", "blocked"]
 EXIT_CODES: dict[Verdict, int] = {"identical": 0, "diverged": 1, "blocked": 3}
 
 DivergenceKind: TypeAlias = Literal[
-    "request", "blocked", "moved", "live", "response", "stdout", "stderr", "exit", "effect", "unused"
+    "request",
+    "blocked",
+    "moved",
+    "live",
+    "response",
+    "stdout",
+    "stderr",
+    "exit",
+    "effect",
+    "check",
+    "unused",
 ]
 
 SHOWN = (Fidelity.MOVED, Fidelity.CHANGED, Fidelity.BLOCKED)
@@ -42,13 +52,16 @@ class Divergence:
     detail: str = ""
     seq: int = 0
     """Where it stands on the *now* tape; orders divergences."""
+    process: str = ""
+    """In which process of the run; empty for the one that it began in."""
 
     @property
     def place(self) -> str:
-        """``step 3``, ``after step 3``, ``before step 1``."""
+        """``step 3``, ``after step 3``, ``before step 1``, ``step 3 in child.py``."""
+        where = f" in {self.process}" if self.process else ""
         if self.step is None:
-            return "before step 1" if self.after else "outside any step"
-        return f"after step {self.step}" if self.after else f"step {self.step}"
+            return "before step 1" if self.after and not where else f"outside any step{where}"
+        return f"after step {self.step}{where}" if self.after else f"step {self.step}{where}"
 
     def lines(self) -> Iterator[str]:
         """In text: what and where, then both sides."""
@@ -76,7 +89,24 @@ class Divergence:
             "now": None if difference is None else difference.now,
             "nearest": self.nearest or None,
             "detail": self.detail or None,
+            "process": self.process or None,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessCheck:
+    """One process of a run that has several."""
+
+    name: str
+    verdict: Verdict | Literal["not replayed"]
+    exact: int = 0
+    asked: int = 0
+    detail: str = ""
+    """Why it was not replayed."""
+
+    def __str__(self) -> str:
+        said = self.detail or f"exact {self.exact}/{self.asked}"
+        return f"process {self.name}: {self.verdict}, {said}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +119,19 @@ class OutputCheck:
     tape: str
     """Its size or value on the tape."""
     now: str
+    process: str = ""
+    """Of which process of the run; empty for the one that it began in."""
+
+    @property
+    def full_name(self) -> str:
+        """``stdout``, ``stdout of child.py``."""
+        return f"{self.name} of {self.process}" if self.process else self.name
 
     def __str__(self) -> str:
         if not self.same:
-            return f"{self.name} differs"
+            return f"{self.full_name} differs"
         shown = self.tape if len(self.tape) <= SHOWN_CHARS else self.tape[: SHOWN_CHARS - 1] + "…"
-        return f"{self.name} {shown} identical"
+        return f"{self.full_name} {shown} identical"
 
 
 @dataclass(slots=True)
@@ -122,6 +159,26 @@ class Report:
     """Counts of ambient reads, by boundary: ``clock``, ``entropy``."""
     steps: dict[int, str] = field(default_factory=dict[int, str])
     """Names of the steps of the recorded run, by number."""
+    processes: list[ProcessCheck] = field(default_factory=list[ProcessCheck])
+    """All of a run that has several, the one that it began in first."""
+
+    def checked(self, name: str) -> ProcessCheck:
+        """What this report says, in a line of another."""
+        return ProcessCheck(name, self.verdict, self.count(Fidelity.EXACT), self.asked)
+
+    def include(self, name: str, other: Report) -> None:
+        """Add the report on another process of the run."""
+        self.processes.append(other.checked(name))
+        for mine, others in ((self.boundaries, other.boundaries), (self.reads, other.reads)):
+            for kind, counts in others.items():
+                of_kind = mine.setdefault(kind, {})
+                for fidelity, count in counts.items():
+                    of_kind[fidelity] = of_kind.get(fidelity, 0) + count
+        self.outputs += [replace(check, process=name) for check in other.outputs]
+        self.divergences += [replace(one, process=name) for one in other.divergences]
+        self.unused += [f"{one} in {name}" for one in other.unused]
+        self.notes += [f"{name}: {note}" for note in other.notes]
+        self.redacted += other.redacted
 
     def count(self, fidelity: Fidelity) -> int:
         """How many exchanges have this fidelity, over all boundaries."""
@@ -158,7 +215,9 @@ class Report:
                 yield f"  {kind}: {', '.join(parts)}"
         if self.reads:
             yield "reads: " + "; ".join(_read_counts(*item) for item in sorted(self.reads.items()))
-        yield "outputs: " + ", ".join(str(check) for check in self.outputs)
+        shown = [check for check in self.outputs if not check.process or not check.same]
+        yield "outputs: " + ", ".join(map(str, shown))
+        yield from map(str, self.processes)
         yield from (f"note: {note}" for note in self._notes())
         first = self.first_divergence
         if first is not None:
@@ -190,11 +249,21 @@ class Report:
                 for boundary, counts in sorted(self.reads.items())
             },
             "outputs": {
-                check.name: {"identical": check.same, "tape": check.tape, "now": check.now}
+                check.full_name: {"identical": check.same, "tape": check.tape, "now": check.now}
                 for check in self.outputs
             },
             "first_divergence": None if first is None else first.to_json(),
             "divergences": [one.to_json() for one in self.divergences],
+            "processes": [
+                {
+                    "name": one.name,
+                    "verdict": one.verdict,
+                    "exact": one.exact,
+                    "asked": one.asked,
+                    "detail": one.detail or None,
+                }
+                for one in self.processes
+            ],
             "unused": self.unused,
             "redacted": self.redacted,
             "network": self.network or None,

@@ -20,8 +20,10 @@ from typing import Protocol
 
 from playhead_replay.command import Command
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
+from playhead_replay.forks.linked import linked
 from playhead_replay.messages import Messages, messages_of
 from playhead_replay.outputs import Outputs
+from playhead_replay.prices import Cost, cost_of
 from playhead_replay.spans import Span, grow, spans_of
 from playhead_replay.steps import Step, number_steps
 from playhead_semconv import attributes as a
@@ -126,6 +128,23 @@ class Usage:
     reasoning_tokens: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class FailedCheck:
+    """A check function that failed at a span."""
+
+    name: str
+    span: str
+    """Name of the span."""
+    said: str
+    """Why it failed."""
+    step: int | None
+    """The step that the span is or belongs to; None where it is none."""
+    seq: int
+
+
+CHECK_WORDS = (a.PLAYHEAD_CHECK_NAME, a.PLAYHEAD_SPAN_NAME, a.PLAYHEAD_CHECK_SAID)
+
+
 @dataclass(slots=True)
 class Run:
     """One execution of an agent."""
@@ -155,7 +174,8 @@ class Run:
         """The run of a trace id (or of any name that ``store`` resolves). `RunUnknown`."""
         summary = store.resolve(trace_id)
         tapes: list[Tape] = [
-            HeldTape(store.tape(bytes.fromhex(instance))) for instance in summary.instances
+            linked(store, HeldTape(store.tape(bytes.fromhex(instance))))
+            for instance in summary.instances
         ]
         finished = [
             span
@@ -256,7 +276,7 @@ class Run:
     def usage(self) -> Usage:
         """Tokens of all its calls."""
         totals = [0, 0, 0, 0]
-        for step in self.steps:
+        for step in self.calls:
             for index, name in enumerate(
                 (
                     a.GEN_AI_USAGE_INPUT_TOKENS,
@@ -269,9 +289,32 @@ class Run:
         return Usage(*totals)
 
     @property
+    def calls(self) -> list[Step]:
+        """Steps that used tokens, without those that only tell what the steps inside them used."""
+        return [step for step in self.steps if _used(step.span) and not _used_inside(step.span)]
+
+    @property
+    def cost(self) -> Cost:
+        """What all its calls cost."""
+        return cost_of((step.span.attributes, step.span.started_ns) for step in self.calls)
+
+    @property
     def errors(self) -> list[Step]:
         """Steps that failed."""
         return [step for step in self.steps if step.span.failed]
+
+    @property
+    def failed_checks(self) -> list[FailedCheck]:
+        """Check functions that failed, in order."""
+        found: list[FailedCheck] = []
+        for tape in self.tapes:
+            for fact in tape.facts():
+                if fact.name == e.PLAYHEAD_CHECK:
+                    name, span, said = (str(fact.attributes[word]) for word in CHECK_WORDS)
+                    step = self.step_of(fact.span_id.hex())
+                    number = None if step is None else step.number
+                    found.append(FailedCheck(name, span, said, number, fact.seq))
+        return found
 
     def step(self, number: int) -> Step | None:
         """The step of that number, from 1."""
@@ -310,6 +353,15 @@ class Run:
     @staticmethod
     def _own_spans(step: Step) -> set[str]:
         return {step.span.span_id, *(attempt.span_id for attempt in step.attempts)}
+
+
+def _used(span: Span) -> bool:
+    counts = (a.GEN_AI_USAGE_INPUT_TOKENS, a.GEN_AI_USAGE_OUTPUT_TOKENS)
+    return any(span.attributes.get(name) for name in counts)
+
+
+def _used_inside(span: Span) -> bool:
+    return any(_used(one) for child in span.children for one in child.walk())
 
 
 def _start_of(tape: Tape) -> Fact:

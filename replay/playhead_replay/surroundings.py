@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import subprocess
@@ -30,18 +31,19 @@ MATTER_MOST = frozenset(
 
 _PROBE = """
 import importlib.metadata as m, json, platform, sys
-by_module = m.packages_distributions()
-found = {}
-for name in {one for module in sys.argv[1:] for one in by_module.get(module, ())}:
-    found[name] = m.version(name)
+by_module = m.packages_distributions().items()
+found = {module: {name: m.version(name) for name in names} for module, names in by_module}
 version = ".".join(map(str, sys.version_info[:3]))
 print(json.dumps([version, f"{sys.implementation.name} {sys.platform} {platform.machine()}", found]))
 """
 
 
-def moved(command: Command, folder: Path) -> Command:
-    """``command`` as it reads where the program lies in ``folder``: its paths are those of there."""
-    places = here_from(command, folder)
+def moved(command: Command, folder: Path, places: Places | None = None) -> Command:
+    """``command`` as it reads where the program lies in ``folder``: its paths are those of there.
+
+    ``places``: from the recorded folders to those that are here, by default as ``folder`` tells.
+    """
+    places = places or here_from(command, folder)
     words = tuple(places.text(word) for word in command.arguments)
     environment = {name: places.text(value) for name, value in command.environment.items()}
     script = places.text(command.script)
@@ -81,10 +83,13 @@ def differences(run: Run, command: Command, folder: Path, interpreter: str) -> I
     imported = list(_told(run.tape, a.PLAYHEAD_RUN_IMPORTED))
     if a.PLAYHEAD_RUN_PLATFORM not in at:
         return
-    probed = _probe(interpreter, imported)
+    probed = _probe(interpreter)
     if probed is None:
         return
-    version, platform, packages = probed
+    version, platform, installed = probed
+    packages = {
+        name: number for module in imported for name, number in installed.get(module, {}).items()
+    }
     recorded = command.python_version
     if recorded and recorded != version:
         same = recorded.rpartition(".")[0] == version.rpartition(".")[0]
@@ -128,11 +133,15 @@ def _packages(at: Mapping[str, Any], now: Mapping[str, str], imported: list[str]
     yield from (line for _, line in sorted(lines))
 
 
-def _probe(interpreter: str, modules: list[str]) -> tuple[str, str, dict[str, str]] | None:
-    """Version, platform and versions of distributions of an interpreter; None where it does not tell."""
+@functools.cache
+def _probe(interpreter: str) -> tuple[str, str, dict[str, dict[str, str]]] | None:
+    """Version and platform of an interpreter; by module, the distributions it is from, with versions.
+
+    None where it does not tell. Asked once: a suite of goldens has one interpreter.
+    """
     try:
         done = subprocess.run(
-            [interpreter, "-c", _PROBE, *modules],
+            [interpreter, "-c", _PROBE],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=PROBE_TIMEOUT_S,

@@ -16,6 +16,7 @@
     ├── Mismatch              (3) replay: the program asks what the tape does not answer
     │   ├── ExchangeUnmatched     exchange-unmatched: names the nearest recording and the difference
     │   ├── ExchangeExhausted     exchange-exhausted: every recording of it is used
+    │   ├── OutcomeUnknown        outcome-unknown: it was sent and not answered, and may have been done
     │   └── WorldBlocked          world-blocked: a socket, process or write that the tape does not answer
     ├── WireError             (1) OTLP
     │   ├── MalformedOtlp         otlp-malformed: cannot be decoded
@@ -130,6 +131,12 @@ class ExchangeExhausted(Mismatch):
     """Every recording of this request is used."""
 
     code = "exchange-exhausted"
+
+
+class OutcomeUnknown(Mismatch):
+    """Something that writes was sent and not answered: it may have been done."""
+
+    code = "outcome-unknown"
 
 
 class WorldBlocked(Mismatch):

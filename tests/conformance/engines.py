@@ -5,22 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
-from playhead_receiver.store import Store, open_store
+from playhead_receiver.store import Upkeep, open_store
 
 
 class Engine(Protocol):
     """How a store of one engine is opened at a place of its own."""
 
-    def writer(self, place: Path) -> Store: ...
+    def writer(self, place: Path) -> Upkeep: ...
 
-    def reader(self, place: Path) -> Store: ...
+    def reader(self, place: Path) -> Upkeep: ...
 
 
 class Sqlite:
-    def writer(self, place: Path) -> Store:
+    def writer(self, place: Path) -> Upkeep:
         return open_store(place)
 
-    def reader(self, place: Path) -> Store:
+    def reader(self, place: Path) -> Upkeep:
         return open_store(place, read_only=True)
 
 

@@ -245,6 +245,7 @@ def test_the_json_form_has_the_same_facts():
         "now": '"hallo"',
         "nearest": None,
         "detail": None,
+        "process": None,
     }
 
 

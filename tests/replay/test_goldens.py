@@ -43,6 +43,7 @@ def test_oslo(tape):
         "What do I pack for Oslo and Rome?"
     ]
     assert sum(run.tokens) > 0
+    run.assert_cost(at_most=0.05)
 """
 
 
@@ -183,6 +184,13 @@ def test_a_failed_assertion_shows_the_sides_and_the_command(recorded: Project):
     assert "oslo.tape: tool 2 is another one" in done.stdout
     assert "- expected: refund" in done.stdout and "+ now:      weather" in done.stdout
     assert "look: playhead show tests/goldens/oslo.tape" in done.stdout
+
+
+def test_a_run_that_costs_too_much_fails(recorded: Project):
+    recorded.test('def test_it(tape):\n    tape.replay("oslo").assert_cost(at_most=0.0001)\n')
+    done = recorded.pytest()
+    assert done.returncode == 1
+    assert re.search(r"oslo.tape: cost: \$0\.00\d+, not at most \$0.0001", done.stdout), done.stdout
 
 
 def test_what_is_missing_or_misspelt_is_said(recorded: Project):

@@ -27,6 +27,9 @@ LONGEST_BACKOFF_S = 30.0
 LEFT_EVERY_S = 30.0
 SAY_AFTER_FAILURES = 3
 
+_JITTER = random.SystemRandom()
+"""Not the generator behind the functions of `random`: the program may rest on what that draws next."""
+
 
 @dataclass(slots=True)
 class Backoff:
@@ -40,11 +43,11 @@ class Backoff:
         """Seconds to wait after ``answer``."""
         self.failures += 1
         longest = min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2 ** min(self.failures, 16))
-        wait_s = longest * random.uniform(0.5, 1.0)
+        wait_s = longest * _JITTER.uniform(0.5, 1.0)
         if isinstance(answer, Unwelcome):
             wait_s = LONGEST_BACKOFF_S
         elif answer.after_s is not None:
-            wait_s = answer.after_s * random.uniform(1.0, 1.1)
+            wait_s = answer.after_s * _JITTER.uniform(1.0, 1.1)
             self.not_before = time.monotonic() + answer.after_s
         return wait_s
 

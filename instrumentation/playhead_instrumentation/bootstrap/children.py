@@ -18,12 +18,10 @@ from opentelemetry import baggage, propagate, trace
 from opentelemetry.context import Context
 from opentelemetry.propagators.textmap import Getter, Setter
 
+from playhead_instrumentation.boundaries.process_words import EXCHANGE, PARENT
 from playhead_instrumentation.patches import Unpatchable, required
 
-PARENT = "PLAYHEAD_PARENT_INSTANCE"
-"""Names the recorded process that started this one: 32 hex digits."""
-
-VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", PARENT)
+VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", PARENT, EXCHANGE)
 
 log = logging.getLogger(__name__)
 

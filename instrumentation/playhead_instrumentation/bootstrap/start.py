@@ -26,17 +26,19 @@ from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from playhead_instrumentation import boundaries, lanes, session
-from playhead_instrumentation.bootstrap.children import PARENT, Children, extracted
+from playhead_instrumentation.bootstrap.children import Children, extracted
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.exporters import bound_exporters
 from playhead_instrumentation.bootstrap.notices import Notices
 from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.run_root import RunRoot, described
+from playhead_instrumentation.boundaries.process_words import EXCHANGE, PARENT
 from playhead_instrumentation.clients import anthropic, openai
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.patches import PATCHES, Patches
 from playhead_instrumentation.session import Session
 from playhead_semconv import attributes as a
+from playhead_semconv.plans import Plan
 from playhead_semconv.seams import Outlet, Sink, Tape
 from playhead_semconv.settings import Settings
 
@@ -53,6 +55,7 @@ log = logging.getLogger(__name__)
 
 _starting = threading.RLock()
 _recording: Recording | None = None
+_fork: tuple[Tape, Plan] | None = None
 
 
 def current() -> Recording | None:
@@ -68,6 +71,7 @@ def start_recording(
     sink: Sink | None = None,
     origin: str = "",
     allowed: Allowed = NOTHING,
+    plan: Plan | None = None,
     scratch: str = "",
 ) -> Recording | None:
     """Record this process from now on. Once: later calls give the same recording. Never raises.
@@ -75,7 +79,8 @@ def start_recording(
     ``configure`` sets up the OTel SDK; it is called in any case. ``settings``: by default those of the
     environment and the configuration files. ``tape`` and ``sink``: replay; the exchanges of the tape
     answer, the facts go to the sink. ``origin``: run id of the run that is replayed. ``allowed``: what
-    a replay may do for real. ``scratch``: an empty folder for what a replay writes.
+    a replay may do for real. ``plan``, with a ``tape`` and without a ``sink``: a fork of it.
+    ``scratch``: an empty folder for what a replay writes.
 
     None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``).
     """
@@ -93,13 +98,22 @@ def start_recording(
         if settings.disabled or (tape is None and _switched_off()):
             _configured(configure, notices)
             return None
+        if tape is None and _fork is not None:
+            tape, plan = _fork
+            origin = plan.origin
         _recording = recording = Recording(settings, notices)
         try:
-            _start(recording, configure, tape, sink, origin, allowed, scratch)
+            _start(recording, configure, tape, sink, origin, allowed, plan, scratch)
         except Exception as failure:
             log.debug("playhead could not start", exc_info=True)
             notices.problem(f"cannot record: {failure}")
         return recording
+
+
+def fork_of(tape: Tape, plan: Plan) -> None:
+    """The recording that is started next is a fork: it begins at the same moment as any other."""
+    global _fork
+    _fork = tape, plan
 
 
 def flush(timeout_s: float = 30.0) -> bool:
@@ -115,6 +129,7 @@ def _start(
     sink: Sink | None,
     origin: str,
     allowed: Allowed,
+    plan: Plan | None,
     scratch: str,
 ) -> None:
     settings, notices = recording.settings, recording.notices
@@ -149,7 +164,9 @@ def _start(
             run=lambda: root.ids,
             attributes=_more_of_start(origin),
             allowed=allowed,
+            plan=plan,
             scratch=scratch,
+            say=notices.problem,
             tracer=recording.providers.tracer,
             submit=recording.calls.worker.submit,
         )
@@ -166,7 +183,11 @@ def _start(
 
 def _more_of_start(origin: str) -> dict[str, Any]:
     """What the process-start fact says of where this process comes from."""
-    found = {a.PLAYHEAD_RUN_ORIGIN: origin, a.PLAYHEAD_PROCESS_PARENT_INSTANCE: os.environ.get(PARENT)}
+    found = {
+        a.PLAYHEAD_RUN_ORIGIN: origin,
+        a.PLAYHEAD_PROCESS_PARENT_INSTANCE: os.environ.get(PARENT),
+        a.PLAYHEAD_PROCESS_PARENT_EXCHANGE: os.environ.get(EXCHANGE),
+    }
     return {name: value for name, value in found.items() if value}
 
 

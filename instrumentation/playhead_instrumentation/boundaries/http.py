@@ -160,7 +160,7 @@ class AsyncAttempt:
                 raise
             at = await exchange.call.arrive()
         except BaseException as error:
-            exchange.failed(error)
+            await exchange.cancelled(error)
             raise
         exchange.answered(_incoming, response, at)
         response.stream = tee = self._kit.AsyncTee(response.stream, exchange)
@@ -190,6 +190,7 @@ class _Teed:
     def __init__(self, stream: Any, exchange: HttpExchange) -> None:
         self._stream = stream
         self._exchange = exchange
+        self._closed = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -262,6 +263,7 @@ class _AsyncTee(_Teed):
                         with Shadow():
                             chunk = await source.__anext__()
                     except StopAsyncIteration:
+                        await self._ends_early()
                         exchange.finished(await call.arrive())
                         return
                     except Exception as error:
@@ -269,7 +271,7 @@ class _AsyncTee(_Teed):
                         raise
                     at = await call.arrive()
                 except BaseException as error:
-                    exchange.failed(error)
+                    await exchange.cancelled(error)
                     raise
                 exchange.received(chunk, at)
                 yield chunk
@@ -279,13 +281,22 @@ class _AsyncTee(_Teed):
             if hasattr(source, "aclose"):
                 await source.aclose()
 
+    async def _ends_early(self) -> None:
+        """Close the stream, which is at its end, before the program hears of that: it takes a while."""
+        with Shadow():
+            await self._stream.aclose()
+        self._closed = True
+
     async def aclose(self) -> None:
         """As the stream does."""
+        exchange = self._exchange
         try:
-            with Shadow():
-                await self._stream.aclose()
+            if not self._closed:
+                with Shadow():
+                    await self._stream.aclose()
         finally:
-            self._exchange.abandoned()
+            if not exchange.over:
+                await exchange.left()
 
 
 class _Sent:

@@ -170,8 +170,11 @@ async def _write(original: Any, request: Any, writer: Any, connection: Any, *arg
     listener = _listener(connection)
     if listener is None:
         return await original(request, writer, connection, *args)
-    if request.__dict__.pop(SENT, False):
-        body, request._body = request._body, None
+    sent: bytes | None = request.__dict__.pop(SENT, None)
+    if sent is not None:
+        played = isinstance(listener.exchange.call.verdict, Played)
+        whole: Any = None if played else sys.modules["aiohttp.payload"].BytesPayload(sent)
+        body, request._body = request._body, whole
         try:
             return await original(request, writer, connection, *args)
         finally:
@@ -271,8 +274,8 @@ async def _body(session: Session, request: Any) -> bytes | None:
         return None
     collected = _Collected()
     await payload.write(collected)
-    request.__dict__[SENT] = True
-    return b"".join(collected.pieces)
+    request.__dict__[SENT] = body = b"".join(collected.pieces)
+    return body
 
 
 class _Collected:

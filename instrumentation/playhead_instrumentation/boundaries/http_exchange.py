@@ -6,6 +6,8 @@ later is logged.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -210,9 +212,25 @@ class HttpExchange:
         """The same, of an error that is described already."""
         self._end("error", at, record)
 
-    def abandoned(self) -> None:
+    def abandoned(self, at: Delivery | None = None) -> None:
         """The program reads no further. Safe in a finalizer."""
-        self._end("abandoned", None, None)
+        self._end("abandoned", at, None)
+
+    async def left(self) -> None:
+        """As `abandoned`, of a program that goes on in its turn."""
+        at = None
+        try:
+            at = await self.call.left()
+        finally:
+            self.abandoned(at)
+
+    async def cancelled(self, error: BaseException) -> None:
+        """As `failed`, of an ``error`` that is no answer: a cancelled program goes on in its turn."""
+        at = None
+        if isinstance(error, asyncio.CancelledError) and not self.over:
+            with contextlib.suppress(asyncio.CancelledError):  # it is about to be raised anyway
+                at = await self.call.left()
+        self.failed(error, at)
 
     def _end(self, how: EndedHow, at: Delivery | None, error: ErrorRecord | None) -> None:
         try:

@@ -97,8 +97,12 @@ class Asked:
 def hand_on(connection: Any, asked: Asked) -> None:
     """Have the answer on ``connection`` told; at replay, have it answer from the tape."""
     setattr(connection, GOING_ON, asked)
-    if asked.exchange is not None and isinstance(asked.exchange.call.verdict, Played):
+    if asked.exchange is None:
+        return
+    if isinstance(asked.exchange.call.verdict, Played):
         connection.sock = PlayedSocket(asked.exchange.call.verdict)
+    elif isinstance(connection.sock, PlayedSocket):
+        connection.sock = None  # it was not connected, as a tape might have answered
 
 
 def let_go(connection: Any) -> Asked | None:
@@ -262,8 +266,11 @@ def _getresponse(original: Any, connection: Any) -> Any:
         exchange = begin(session, lambda: described._replace(body=body))
         if exchange is None:
             return original(connection)
+        unsent = connection.sock.unsent if isinstance(connection.sock, PlayedSocket) else b""
         hand_on(connection, Asked(exchange, own=True))
         let_go(connection)
+        if connection.sock is None:
+            _send_now(connection, exchange, unsent + body)
     try:
         if asked.own:
             refuse(exchange)
@@ -277,6 +284,18 @@ def _getresponse(original: Any, connection: Any) -> Any:
     exchange.answered(_incoming, response, at)
     _tap(response, exchange)
     return response
+
+
+def _send_now(connection: Any, exchange: HttpExchange, data: bytes) -> None:
+    """Head and body, kept back as a tape might have answered."""
+    try:
+        refuse(exchange, "request")
+        with Shadow():
+            connection.connect()
+            connection.sock.sendall(data)
+    except BaseException as error:
+        fail(exchange, error, "request")
+        raise
 
 
 def _tap(response: Any, exchange: HttpExchange) -> None:

@@ -133,14 +133,18 @@ class PlayedSocket:
     def __init__(self, played: Played | None = None) -> None:
         """None: nothing is asked yet."""
         self._played = played
+        self.unsent = b""
+        """What the program sends before it is known who answers."""
 
     def makefile(self, *_: Any, **__: Any) -> Any:
         """What the answer is read from."""
         raw = io.BytesIO() if self._played is None else Replayed(self._played)
         return io.BufferedReader(raw)  # pyright: ignore[reportArgumentType]
 
-    def sendall(self, *_: Any) -> None:
+    def sendall(self, data: Any = b"", *_: Any) -> None:
         """Nothing goes out."""
+        if self._played is None:
+            self.unsent += bytes(data)
 
     def settimeout(self, *_: Any) -> None:
         """Nothing is waited for."""

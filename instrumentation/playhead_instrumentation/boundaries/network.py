@@ -84,8 +84,9 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     address = arguments[ADDRESS_AT[event]]
     if session is None or address is None:
         return
-    if session.driver.closed:
-        _refuse(session, event, arguments)
+    if session.driver.fenced:
+        if not _own():
+            _refuse(session, event, arguments)
         return
     try:
         lane = lanes.current()

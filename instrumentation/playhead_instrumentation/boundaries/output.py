@@ -58,6 +58,11 @@ class Printed:
         def recorded(text: Any, /) -> Any:
             if isinstance(text, str) and self._is_the_programs():
                 self.take(text)
+                new = self._new(text)
+                if new != text:
+                    if new:
+                        write(new)
+                    return len(text)
             return write(text)
 
         @functools.wraps(flush)
@@ -71,6 +76,12 @@ class Printed:
     def _is_the_programs() -> bool:
         """Not what a boundary does beneath an exchange, nor what an exporter to the console prints."""
         return lanes.current() is not lanes.SHADOW and is_instrumentation_enabled()
+
+    def _new(self, text: str) -> str:
+        """What of ``text`` is not on the terminal or in the file yet."""
+        if current() is not self._session:
+            return text
+        return self._session.driver.prints(self._name, text, self._encoding)
 
     def take(self, text: str) -> None:
         """The program prints ``text``."""

@@ -39,7 +39,7 @@ class ProcessBlocked(WorldBlocked, PermissionError):
 
 def watch(session: Session) -> None:
     """Block processes, where only a tape may answer."""
-    if session.driver.closed:
+    if session.driver.fenced:
         _install()
 
 
@@ -60,7 +60,7 @@ class Allowed:
 def block(what: str) -> None:
     """`ProcessBlocked` at a replay."""
     session = current()
-    if session is None or not session.driver.closed or getattr(_allowed, "now", False):
+    if session is None or not session.driver.fenced or getattr(_allowed, "now", False):
         return
     session.driver.effect("process", what, fidelity=Fidelity.BLOCKED)
     raise ProcessBlocked(what)

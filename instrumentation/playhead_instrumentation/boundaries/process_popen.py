@@ -18,9 +18,10 @@ from typing import Any
 from playhead_instrumentation.boundaries import process_pipes
 from playhead_instrumentation.boundaries.process_exchange import STATUS, Child, Expired, begin, recording
 from playhead_instrumentation.boundaries.process_pipes import ENDS, PipeEnd
-from playhead_instrumentation.boundaries.process_words import Started, words_of
+from playhead_instrumentation.boundaries.process_words import EXCHANGE, PARENT, Started, words_of
 from playhead_instrumentation.lanes import Outside, Shadow
 from playhead_instrumentation.patches import Patches, Unpatchable, required
+from playhead_instrumentation.session import Session
 from playhead_semconv.facts import digest_of
 
 CHILD = "_playhead_child"
@@ -154,12 +155,19 @@ def _execute_child(names: list[str], original: Any, popen: Any, *args: Any, **kw
         return
     try:
         _follow_files(child, started, given)
+        _named(given["env"], session, child)
         with Shadow():
             original(popen, *args, **kwargs)
     except BaseException as error:
         child.failed(error)
         raise
     child.started(popen.pid)
+
+
+def _named(environ: Any, session: Session, child: Child) -> None:
+    """A child that is recorded itself is told which exchange it belongs to."""
+    if isinstance(environ, dict) and environ.get(PARENT) == session.sink.instance.hex():
+        environ[EXCHANGE] = str(child.call.id)
 
 
 def _started(popen: Any, given: dict[str, Any]) -> Started:

@@ -19,6 +19,12 @@ UNSEEN = "pipe"
 OWN = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", "PLAYHEAD_")
 """Variables, by how they begin, that are handed to a child by us."""
 
+PARENT = "PLAYHEAD_PARENT_INSTANCE"
+"""Variable that names the recorded process which started this one: 32 hex digits."""
+
+EXCHANGE = "PLAYHEAD_PARENT_EXCHANGE"
+"""Variable that names the exchange in which it was started."""
+
 PYTHON, HERE = "{python}", "{cwd}"
 """In the place of the interpreter and of the folder of the run: a replay may have others."""
 

@@ -95,9 +95,10 @@ def _hook_loop(owner: Any) -> None:
         # `call_later` of asyncio comes by here.
         if type(callback) is _Fires or when is None or (wake := _opened(callback)) is None:
             return call_at(self, when, callback, *args, context=context)
-        live = functools.partial(call_at, self, when)
+        # A deadline is on the clock of the tape, also where the tape has ended.
+        live = functools.partial(call_at, self, when - _ahead())
         if not wake.live:
-            wake.after_s = when - _now(time_of, self)
+            wake.after_s = when - time_of(self) - _ahead()
         return _timer(wake, self, when, live, callback, args, context)
 
     @functools.wraps(call_later)
@@ -121,10 +122,10 @@ def _opened(callback: Any) -> Wake | None:
     return opened(f"timer.{lanes.name_of(callback)}")
 
 
-def _now(time_of: Callable[[Any], float], loop: Any) -> float:
-    """The time of a loop on the clock of the tape."""
+def _ahead() -> float:
+    """How far the clock of the tape is ahead of that of the loops."""
     session = current()
-    return time_of(loop) + (0 if session is None else session.driver.reads.ahead(KIND))
+    return 0.0 if session is None else session.driver.reads.ahead(KIND)
 
 
 def _timer(

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from playhead_instrumentation.drivers import quiet_hooks, wakes
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
+from playhead_instrumentation.drivers.branch import Branch
+from playhead_instrumentation.drivers.branch_files import BranchFiles
+from playhead_instrumentation.drivers.branch_gate import BranchGate
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.drivers.gate import OpenGate
 from playhead_instrumentation.drivers.held_gate import HeldGate
 from playhead_instrumentation.drivers.played_files import PlayedFiles
 from playhead_instrumentation.drivers.player import Player, deliveries
+from playhead_instrumentation.drivers.printed import Printed
 from playhead_instrumentation.drivers.strict_gate import StrictGate
 from playhead_instrumentation.drivers.tape_gate import TapeGate
 from playhead_instrumentation.drivers.verdict import World
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.workspace import LIMIT_BYTES, Workspace
+from playhead_semconv.errors import PlayheadError
+from playhead_semconv.plans import Plan
 from playhead_semconv.seams import Sink, Tape
 
 
@@ -27,15 +35,19 @@ def open_driver(
     scratch: str = "",
     file_limit_bytes: int = LIMIT_BYTES,
     allowed: Allowed = NOTHING,
+    plan: Plan | None = None,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Driver:
-    """The driver of a recording, or, with a ``tape``, of its replay.
+    """The driver of a recording, or, with a ``tape``, of its replay; with a ``plan`` of a fork of it.
 
     ``strict``: record one delivery at a time. Where that is not possible the gate's level says so.
     ``scratch``: an empty folder for what a replay writes, by default one that goes with the process.
-    ``allowed``: what a replay may do for real.
+    ``allowed``: what a replay may do for real. ``say``: told where a fork parts from its tape.
     """
     quiet_hooks.install()
     wakes.hook_clocks()
+    if tape is not None and plan is not None:
+        return _open_branch(sink, redactor, tape, plan, scratch, file_limit_bytes, say)
     if tape is None:
         gate = StrictGate() if strict else OpenGate()
         driver = Driver(sink, redactor, World(), gate)
@@ -52,6 +64,42 @@ def open_driver(
             sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, file_limit_bytes
         )
     if isinstance(gate, HeldGate) and gate.level == "strict":
+        gate.on_spun = driver.wakes.spun
+    wakes.keep(driver.wakes)
+    return driver
+
+
+def _open_branch(
+    sink: Sink,
+    redactor: Redactor,
+    tape: Tape,
+    plan: Plan,
+    scratch: str,
+    file_limit_bytes: int,
+    say: Callable[[str], None],
+) -> Driver:
+    """The driver of a fork or a resume."""
+    branch = Branch(tape, plan)
+    order = [*deliveries(branch.answered()), *branch.lane_ends.values(), *branch.wakes.values()]
+    gate = BranchGate(order, level=branch.level, spun=branch.spun, going=branch.going)
+    printed = Printed(tape, redactor.text)
+    driver = Driver(sink, redactor, branch, gate, branch.lane_ends, tape, branch.wakes, printed=printed)
+    gate.on_moved = driver.moved
+    workspace = Workspace.of_process(file_limit_bytes, recorded_cwd=branch.cwd)
+    files = driver.files = BranchFiles(
+        sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, file_limit_bytes
+    )
+
+    def part(error: PlayheadError) -> None:
+        say(f"the program parts from the tape: {error.what}; {error.cause}".removesuffix("; "))
+        for what in (driver.reads, driver.wakes, printed, files):
+            what.forget()
+        gate.part([*deliveries(branch.left()), *branch.lane_ends.values(), *branch.wakes.values()])
+
+    branch.played_out = lambda: gate.over
+    branch.on_parting = part
+    branch.on_live = files.bring
+    if gate.level == "strict":
         gate.on_spun = driver.wakes.spun
     wakes.keep(driver.wakes)
     return driver

@@ -7,6 +7,7 @@ fact is on the tape before the program sees its consequence.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,7 @@ from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.bodies import Bodies
 from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.drivers.gate import Gate, Turn
+from playhead_instrumentation.drivers.printed import Printed
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.drivers.verdict import Live, Played, Refused, Source, Verdict
 from playhead_instrumentation.drivers.wakes import Wakes
@@ -124,6 +126,27 @@ class Call:
         due = verdict.due(self._arrived if index is None else index)
         return gate.never(self.id) if due is None else gate.arrive(due, self.id)
 
+    async def left(self) -> Delivery | None:
+        """The program has cancelled what it awaits, or reads no further, and that has cleaned up.
+
+        How long that takes is up to the world: the turn in which the program goes on. Cancelling does
+        not end the wait for it, and takes effect after it. None where a finalizer asks.
+        """
+        verdict, gate = self.verdict, self._driver.gate
+        due = verdict.left if isinstance(verdict, Played) else None
+        if lanes.current() is lanes.GC or (due is None and isinstance(verdict, Played)):
+            return None
+        cancelled: asyncio.CancelledError | None = None
+        while True:
+            try:
+                at = await gate.arrive(due, self.id)
+                break
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if cancelled is not None:
+            raise cancelled
+        return at
+
     def never(self) -> Turn:
         """The turn of what the tape does not hold."""
         return self._driver.gate.never(self.id)
@@ -153,7 +176,8 @@ class Call:
             if self._answer is None:
                 self._answer = blake3.blake3()
             self._answer.update(kept)
-        elsewhere = isinstance(self.verdict, Played) or not self._driver.content
+        played = isinstance(self.verdict, Played) and self.verdict.elsewhere
+        elsewhere = played or not self._driver.content
         body = Content(b"", len(kept)) if elsewhere else Content(b"", len(kept), kept)
         self._append(e.PLAYHEAD_EXCHANGE_DATA, attributes, body, at)
         return kept
@@ -232,6 +256,8 @@ class Call:
         self._append(e.PLAYHEAD_EXCHANGE_END, attributes, body, at)
         if isinstance(self.verdict, Played) and not goes_on:
             self._driver.gate.skip(self.verdict.deliveries(self._arrived))
+        elif isinstance(self.verdict, Live):
+            self._driver.went(self.id)
         self.ended = End(how, at, error, self.time_ns)
         return True
 
@@ -268,10 +294,12 @@ class Driver:
         tape: Tape | None = None,
         wakes: Mapping[ExchangeId, Delivery] | None = None,
         allowed: Allowed = NOTHING,
+        printed: Printed | None = None,
     ) -> None:
         """``lane_ends``: when the threads and jobs ended on the ``tape`` that is played; ``wakes``:
 
-        when what ended by time did.
+        when what ended by time did. ``printed``: what is not printed again; then the world answers
+        what the tape does not.
         """
         self._lane_ends = lane_ends or {}
         self.sink = sink
@@ -279,17 +307,26 @@ class Driver:
         self.gate = gate
         self.content = redactor.content
         """Whether bodies are recorded, or only their sizes."""
-        self.closed = source.closed
-        """Whether a request body must be whole before it is asked for."""
         self.allowed = allowed
         """What a replay may do for real."""
         self._source = source
         self._bodies = Bodies(redactor.body)
         self._bodies_of = sink.instance
         self.reads = Reads(sink, self.declare, tape)
-        self.wakes = Wakes(sink, gate, self.reads, self.declare, wakes)
+        self.wakes = Wakes(sink, gate, self.reads, self.declare, wakes, goes_on=printed is not None)
+        self._printed = printed
         self.files: Files
         """Who answers what the program asks of files; set by `open_driver`."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether a request body must be whole before it is asked for."""
+        return self._source.closed
+
+    @property
+    def fenced(self) -> bool:
+        """Whether what no boundary asks for is kept from the world."""
+        return self._source.fenced
 
     def open(
         self,
@@ -321,11 +358,11 @@ class Driver:
             attributes[a.PLAYHEAD_FIDELITY] = verdict.fidelity
             attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = verdict.instance.hex()
             attributes[a.PLAYHEAD_ORIGIN_SEQ] = recorded.first_seq
-            if content.digest == recorded.ask.body.digest:
+            if content.digest == recorded.ask.body.digest and verdict.elsewhere:
                 content = Content(content.digest, content.size)
         elif isinstance(verdict, Refused):
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.BLOCKED
-        elif self.closed:
+        elif self.closed or verdict.instead_of is not None:
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
             self._replace(verdict, attributes)
         call = Call(self, id, verdict, kept, trace_id, span_id)
@@ -352,6 +389,10 @@ class Driver:
             attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = live.instance.hex()
             attributes[a.PLAYHEAD_ORIGIN_SEQ] = recorded.first_seq
             self.gate.skip(Played(recorded, Fidelity.LIVE, b"", lambda _: b"").deliveries())
+
+    def went(self, id: ExchangeId) -> None:
+        """What was done for real has ended."""
+        self._source.ended(id)
 
     def effect(
         self,
@@ -386,6 +427,10 @@ class Driver:
                 body=body,
             )
         )
+
+    def prints(self, stream: str, text: str, encoding: str) -> str:
+        """What of ``text``, which the program writes to ``stream``, is to be put out now."""
+        return text if self._printed is None else self._printed.new(stream, text, encoding)
 
     def declare(self, lane: lanes.Lane) -> None:
         """Put the name of ``lane`` and of those above it on the tape, once."""

@@ -32,6 +32,13 @@ def record_of(error: BaseException, scrub: Callable[[str], str]) -> ErrorRecord:
     return ErrorRecord(cls.__module__, cls.__qualname__, message, plain)
 
 
+def is_own_doing(record: ErrorRecord | None) -> bool:
+    """Whether a recorded end is what the program, or its user, did."""
+    return record is not None and any(
+        (record.module, record.qualname) == (cls.__module__, cls.__qualname__) for cls in OWN_DOING
+    )
+
+
 def name_of(record: ErrorRecord) -> str:
     """The class of a recorded exception, as ``error.type`` names it: a builtin without its module."""
     return record.qualname if record.module == "builtins" else f"{record.module}.{record.qualname}"

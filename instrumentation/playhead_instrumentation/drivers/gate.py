@@ -80,8 +80,9 @@ class OpenGate:
 
     level = "causal"
 
-    def __init__(self) -> None:
-        self._batches = itertools.count(1)
+    def __init__(self, after: int = 0) -> None:
+        """``after``: number of the last batch there was."""
+        self._batches = itertools.count(after + 1)
         self._ticks: dict[AbstractEventLoop, _Tick] = {}
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:

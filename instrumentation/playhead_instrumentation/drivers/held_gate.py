@@ -5,6 +5,7 @@ Who wants to enter waits in a line; whenever everybody else waits too, the line 
 
 from __future__ import annotations
 
+import _thread
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
@@ -40,6 +41,7 @@ class HeldGate:
         """Told of what entered while a loop spun, and for how many ticks it had by then."""
         self._spun: int | None = None
         """So many ticks the loop has spun that looks whether somebody may enter; None: none does."""
+        self._spinner: _Spinner | None = None
         self.books = Quiet(
             self._lock,
             self.advance,
@@ -166,6 +168,8 @@ class HeldGate:
             self.books.wake(waiter.place)
         if not waiter.let_through():
             self.went_on(waiter)
+        if self._spun == 0:
+            self._goes_round()
 
     def closed(self) -> bool:
         """Whether nobody is held back any more."""
@@ -176,12 +180,50 @@ class HeldGate:
         return self._anybody()
 
     def spins(self, ticks: int) -> bool:
-        """The loop of this thread has spun for so many ticks; whether somebody was let through."""
-        self._spun = ticks
-        self.books.selecting(None, spins=True)
+        """The loop of this thread has spun for so many ticks; whether somebody was let through.
+
+        One is, at most: this thread is next after it.
+        """
+        spinner = _Spinner()
+        with self._lock:
+            self._spinner, self._spun = spinner, ticks
+            self.books.selecting(None, spins=True)
+            owes = self._owes(ticks)
+            if not owes:
+                self._goes_round()
+        while owes and not spinner.opened.acquire(timeout=self.poll_s):
+            self.advance()
+            with self._lock:
+                owes = self._owes(ticks)
+                if not owes:
+                    self._goes_round()
         self.books.goes_on()
-        over, self._spun = not self._spun, None
-        return over
+        return spinner.over
+
+    def _owes(self, ticks: int) -> bool:
+        """Whether somebody is still to enter before a loop goes on that has spun for so many ticks."""
+        return False
+
+    def _goes_round(self) -> None:
+        """The loop that spins goes on."""
+        spinner, self._spinner = self._spinner, None
+        if spinner is not None:
+            spinner.over, self._spun = not self._spun, None
+            self.books.wake(spinner.place)
+            spinner.opened.release()
+
+
+class _Spinner:
+    """A loop that spins, and has stopped to look."""
+
+    __slots__ = ("opened", "over", "place")
+
+    def __init__(self) -> None:
+        self.place = threading.get_ident()
+        self.opened = _thread.allocate_lock()
+        self.opened.acquire()
+        self.over = False
+        """Whether somebody was let through."""
 
 
 def _nobody(at: Delivery, ticks: int) -> None:

@@ -35,6 +35,7 @@ class Player:
     """Answers from a tape. Safe from any thread."""
 
     closed = True
+    fenced = True
 
     def __init__(self, tape: Tape, allowed: Allowed = NOTHING) -> None:
         self._tape = tape
@@ -91,19 +92,26 @@ class Player:
         """The recording that answers, or why none does; live what is allowed to be."""
         if ask.kind == "tool" and ask.key in self._allowed.tools:
             return self._instead(id, ask)
+        found = self.find(id, ask, body)
+        if found is not None:
+            return self._played(found, id)
+        if ask.kind == "http" and self._allowed.reaches(_host_of(ask.key)):
+            return LIVE
+        return Refused(self.refusal(id, ask, body))
+
+    def find(self, id: ExchangeId, ask: Ask, body: bytes) -> Exchange | None:
+        """The recording of a request, which is used from then on; None where there is none left."""
         digests = [ask.body.digest]
         if a.PLAYHEAD_REDACTED_DIGEST in ask.details:
             digests.append(_keyed(ask.details[a.PLAYHEAD_REDACTED_DIGEST]))
         for digest in digests:
             found = self._shelf.take((ask.kind, ask.key, digest), id.lane, self._used)
             if found is not None:
-                return self._played(found, id)
-        found = self._alike(ask, body, id.lane)
-        if found is not None:
-            return self._played(found, id)
-        if ask.kind == "http" and self._allowed.reaches(_host_of(ask.key)):
-            return LIVE
-        return Refused(self._refusal(id, ask, body))
+                return found
+        return self._alike(ask, body, id.lane)
+
+    def ended(self, id: ExchangeId) -> None:
+        """Nothing depends on it."""
 
     def _instead(self, id: ExchangeId, ask: Ask) -> Live:
         """Live, in the place of a recording: the next of that lane with the same key."""
@@ -139,7 +147,8 @@ class Player:
         except TapeError:
             return b""
 
-    def _refusal(self, id: ExchangeId, ask: Ask, body: bytes) -> ExchangeUnmatched | ExchangeExhausted:
+    def refusal(self, id: ExchangeId, ask: Ask, body: bytes) -> ExchangeUnmatched | ExchangeExhausted:
+        """Why nothing answers: the nearest recording, and where it differs."""
         nearest = self._nearest(id, ask)
         if nearest is None:
             return ExchangeUnmatched(

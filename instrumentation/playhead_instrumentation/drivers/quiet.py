@@ -14,7 +14,7 @@ import contextlib
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 from playhead_instrumentation.drivers import processor
@@ -25,6 +25,9 @@ HOLD_S = 0.1
 
 GRANTED_HOLD_S = 0.5
 """Who has the turn and does not begin to run for so long is taken not to come."""
+
+CERTAIN_HOLD_S = 5.0
+"""Who goes on by itself is waited for so long."""
 
 IDLE_CPU_NS = 1_000_000
 """So much processor time is none."""
@@ -86,10 +89,17 @@ class Quiet:
         """Places whose event loop is idle."""
         self._away: set[int] = set()
         """Places that wait for the world outside, whatever else they do meanwhile."""
+        self._certain: set[int] = set()
+        """Busy places that block in what ends by itself."""
         self._watched: dict[int, _Watched] = {}
         """Busy places that hold up others."""
         self._stuck: dict[int, int] = {}
         """Places that were busy for too long → processor time they had used by then."""
+
+    def holds(self, hold_s: float, computing_hold_s: float) -> None:
+        """From now on those who are busy are waited for so long."""
+        with self._lock:
+            self._hold_s, self._computing_hold_s = hold_s, computing_hold_s
 
     def quiet(self) -> bool:
         """Whether nothing happens until the gate lets somebody through, or time passes."""
@@ -143,6 +153,8 @@ class Quiet:
                 used_ns = processor.used_ns(place)
                 computes = used_ns - watched.cpu_ns > IDLE_CPU_NS
                 hold_s = (self._computing_hold_s if computes else self._hold_s) / 2**watched.times
+                if place in self._certain:
+                    hold_s = CERTAIN_HOLD_S
                 if now - watched.since_s < hold_s:
                     continue
                 if not computes and watched.starves(place, hold_s):
@@ -272,6 +284,18 @@ class Quiet:
             ticket = self._reserved.pop(place, None) or self.reserve()
         self.claim(ticket)
 
+    @contextlib.contextmanager
+    def certain(self) -> Generator[None]:
+        """This thread blocks, with its turn, in what ends by itself."""
+        place = threading.get_ident()
+        with self._lock:
+            self._certain.add(place)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._certain.discard(place)
+
     def begins(self, ticket: Ticket | None) -> None:
         """This thread begins; without a ticket it waits for work."""
         if ticket is not None:
@@ -361,6 +385,7 @@ class Quiet:
             self._ended.clear()
             self._selecting.clear()
             self._away.clear()
+            self._certain.clear()
             self._busy = {threading.get_ident()}
             self._granted = None
             self._forked()

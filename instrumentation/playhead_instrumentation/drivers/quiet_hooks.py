@@ -10,6 +10,7 @@ import asyncio
 import functools
 import itertools
 import os
+import queue
 import threading
 import weakref
 from collections import deque
@@ -193,7 +194,8 @@ def _hook_threads() -> None:
         finally:
             books.joined(self)
         if not passed:
-            join(self)  # it is about to end
+            with books.certain():
+                join(self)  # it is about to end
         wake.ended(turn, not passed)
 
     owner.start, owner._bootstrap_inner, owner.join = start_with_a_turn, run_in_turn, join_and_wait
@@ -202,11 +204,18 @@ def _hook_threads() -> None:
 class _Pool:
     """How many jobs of an executor run, and the turns of those that wait for a worker."""
 
-    __slots__ = ("running", "waiting")
+    __slots__ = ("line", "running", "waiting")
 
     def __init__(self) -> None:
         self.running = 0
         self.waiting: deque[Ticket] = deque()
+        self.line: list[lines.Waiter] = []
+        """Who waits until all is done."""
+
+    def drained(self) -> None:
+        """Wait until all is done."""
+        lines.wait_in(self.line, lambda: not self.running, None)
+        lines.wake_first(self.line)
 
 
 class _Job:
@@ -242,10 +251,17 @@ class _Job:
                 pool.waiting.remove(self.ticket)
                 return
             follows = pool.waiting.popleft() if pool.waiting else None
-            if follows is None:
+            if follows is None and pool.running:
                 pool.running -= 1
         if follows is not None:
             self._books.put(follows)
+        elif not pool.running:
+            lines.wake_first(pool.line)
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for a worker."""
+        return self.ticket in self._pool.waiting
 
 
 _pools: weakref.WeakKeyDictionary[Any, _Pool] = weakref.WeakKeyDictionary()
@@ -257,6 +273,7 @@ def _hook_jobs() -> None:
     executor: Any = ThreadPoolExecutor
     item: Any = required(executor_threads, "_WorkItem")
     submit, make, run = required(executor, "submit"), required(item, "__init__"), required(item, "run")
+    shutdown, failed = required(executor, "shutdown"), required(executor, "_initializer_failed")
 
     @functools.wraps(submit)
     def submit_with_a_turn(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -286,16 +303,60 @@ def _hook_jobs() -> None:
     @functools.wraps(run)
     def run_in_turn(self: Any, *args: Any) -> None:
         books, job = _books, self.__dict__.pop("_playhead_job", None)
-        if books is None or job is None:
+        if job is None:
             return run(self, *args)
-        job.begins()
+        if books is not None:
+            job.begins()
         try:
             run(self, *args)
         finally:
             job.ends()
-            books.waits()
+            if books is not None:
+                books.waits()
+
+    @functools.wraps(shutdown)
+    def shutdown_in_turn(self: Any, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        books, pool = _books, _pools.get(self)
+        if books is None or pool is None or lanes.current() is lanes.SHADOW:
+            return shutdown(self, wait, cancel_futures=cancel_futures)
+        if cancel_futures:
+            _cancel(self)
+        shutdown(self, wait=False)
+        if wait:
+            pool.drained()
+            with books.certain():  # the workers have nothing left to do but to end
+                shutdown(self)
+
+    @functools.wraps(failed)
+    def fail_and_wake(self: Any) -> None:
+        failed(self)
+        pool = _pools.get(self)
+        if pool is not None:
+            pool.running = 0
+            lines.wake_first(pool.line)
 
     executor.submit, item.__init__, item.run = submit_with_a_turn, make_with_a_turn, run_in_turn
+    executor.shutdown, executor._initializer_failed = shutdown_in_turn, fail_and_wake
+
+
+def _cancel(executor: Any) -> None:
+    """Cancel the jobs that wait for a worker; whether a worker has taken another is chance."""
+    items: Any = required(executor, "_work_queue")
+    kept: list[Any] = []
+    with required(executor, "_shutdown_lock"):
+        while True:
+            try:
+                item = items.get_nowait()
+            except queue.Empty:
+                break
+            job: _Job | None = getattr(item, "_playhead_job", None)
+            if item is None or job is None or not job.waits:
+                kept.append(item)
+            else:
+                job.ends()
+                item.future.cancel()
+        for item in kept:
+            items.put(item)
 
 
 def _hook_wakes() -> None:

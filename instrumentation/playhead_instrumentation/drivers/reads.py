@@ -88,6 +88,11 @@ class Reads:
         self._keep(lane, kind, data, Fidelity.EXACT)
         return value
 
+    def forget(self) -> None:
+        """From now on the world answers."""
+        if self._recorded is not None:
+            self._recorded = {}
+
     def ahead(self, kind: str) -> Any:
         """How far a clock of the tape is ahead of the real one."""
         return self._ahead.get(kind, 0)

@@ -36,6 +36,10 @@ class Schedule(Generic[W]):
         """What comes next on the tape; None: nothing more."""
         return self._order[self._next] if self._next < len(self._order) else None
 
+    def passing(self) -> bool:
+        """Whether somebody was let through and has not gone on yet."""
+        return self._out is not None
+
     def waiting(self) -> list[W]:
         """Who waits."""
         return [*self._waiting.values(), *self._late.values()]

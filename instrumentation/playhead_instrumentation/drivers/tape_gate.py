@@ -42,10 +42,11 @@ class TapeGate(HeldGate):
         level: str = "causal",
         patience_s: float = PATIENCE_S,
         spun: Mapping[int, int] | None = None,
+        live: bool = False,
     ) -> None:
         """``order``: what was delivered on the tape that is played; ``level``: of that tape.
 
-        ``spun``: for how many ticks a loop had spun then, by batch.
+        ``spun``: for how many ticks a loop had spun then, by batch. ``live``: the world answers too.
         """
         self.level = level
         self.moved = 0
@@ -59,7 +60,7 @@ class TapeGate(HeldGate):
         self._schedule: Schedule[Waiting] = Schedule(order)
         self._never: list[Waiting] = []
         self._progress_s = REAL.now_s()
-        super().__init__(live=False, poll_s=POLL_S, hold_s=HOLD_S)
+        super().__init__(live=live, poll_s=POLL_S, hold_s=HOLD_S)
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
         """Something has come, which came at ``due`` on the tape; None: at once."""
@@ -122,6 +123,16 @@ class TapeGate(HeldGate):
                 return waiter
         return self._schedule.release() or self._forced()
 
+    def _owes(self, ticks: int) -> bool:
+        if self._closed or self._spinner is None:
+            return False
+        following = self._schedule.following()
+        if following is None or self._spun_on_tape.get(following.batch) != ticks:
+            return False
+        if REAL.now_s() > self._progress_s + self._patience_s:
+            return False
+        return self._anybody() or not self.books.quiet() or self.books.guesses()
+
     def _joins(self, waiter: Waiting) -> bool:
         if self._closed:
             return True
@@ -161,8 +172,7 @@ class TapeGate(HeldGate):
         waiter = self._schedule.force()
         if waiter is not None:
             return self._moves(waiter)
-        sure = not self.books.guesses() or REAL.now_s() > self._progress_s + self._patience_s
-        if self._never and sure and self.books.for_good():
+        if self._never and self._refuses():
             waiter = self._never.pop(0)
             waiter.refused = True
             return waiter
@@ -175,6 +185,11 @@ class TapeGate(HeldGate):
                 del self._parked[waiter]
                 return self._moves(waiter)
         return None
+
+    def _refuses(self) -> bool:
+        """Whether who waits for what the tape does not hold waits in vain."""
+        sure = not self.books.guesses() or REAL.now_s() > self._progress_s + self._patience_s
+        return sure and self.books.for_good()
 
     def _moves(self, waiter: Waiting) -> Waiting:
         waiter.moved = True

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
+from playhead_instrumentation.drivers.exceptions import is_own_doing
 from playhead_semconv.difference import Difference, message_difference, shown
 from playhead_semconv.errors import PlayheadError
-from playhead_semconv.facts import Ask, Content, Delivery, Exchange, ExchangeId, Fidelity
+from playhead_semconv.facts import Ask, Content, Delivery, End, Exchange, ExchangeId, Fidelity
+from playhead_semconv.plans import Edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,8 @@ class Live:
     """At replay: the recording that would have answered."""
     instance: bytes = b""
     """The process on whose tape that stands."""
+    edits: Sequence[Edit] = ()
+    """Changes of the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,8 @@ class Played:
     """Whose tape it is on."""
     read: Callable[[Content], bytes]
     """The bytes of its content."""
+    elsewhere: bool = True
+    """Whether that tape holds them: the tape of now does not repeat them."""
 
     def part(self, index: int) -> bytes:
         """The bytes of one of its parts."""
@@ -42,6 +48,14 @@ class Played:
             due = self.due(index)
             if due is not None:
                 yield due
+        if self.left is not None:
+            yield self.left
+
+    @property
+    def left(self) -> Delivery | None:
+        """When the program, which had cancelled it, or read no further, went on; None: at once."""
+        end = self.exchange.end
+        return end.delivery if end is not None and _is_left(end) else None
 
     def due(self, index: int) -> Delivery | None:
         """When the head (0), a part (from 1) or the end (last) was delivered; None: it never was."""
@@ -50,7 +64,8 @@ class Played:
             return exchange.head_delivery
         if 1 <= index <= len(exchange.parts):
             return exchange.parts[index - 1].delivery
-        return exchange.end.delivery if exchange.end is not None else None
+        end = exchange.end
+        return None if end is None or _is_left(end) else end.delivery
 
     def after(self, index: int) -> int:
         """How many messages the program had sent before that."""
@@ -73,6 +88,10 @@ class Played:
         )
 
 
+def _is_left(end: End) -> bool:
+    return end.how == "abandoned" or is_own_doing(end.error)
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """Nothing answers. ``error`` names the nearest recording."""
@@ -88,11 +107,22 @@ LIVE = Live()
 class Source(Protocol):
     """Who answers. A pure lookup; never waits."""
 
-    closed: bool
-    """Whether the answer depends on the whole request body."""
+    @property
+    def closed(self) -> bool:
+        """Whether the answer depends on the whole request body."""
+        ...
+
+    @property
+    def fenced(self) -> bool:
+        """Whether what no boundary asks for is kept from the world."""
+        ...
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """``body``: the bytes of ``ask.body`` as they go on tape. Each recording answers once."""
+        ...
+
+    def ended(self, id: ExchangeId) -> None:
+        """What is done for real has ended."""
         ...
 
 
@@ -100,7 +130,11 @@ class World:
     """The source of a recording: everything is asked for real."""
 
     closed = False
+    fenced = False
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """Do it for real."""
         return LIVE
+
+    def ended(self, id: ExchangeId) -> None:
+        """Nothing depends on it."""

@@ -42,13 +42,19 @@ class Wakes:
         reads: Reads,
         declare: Callable[[lanes.Lane], None],
         dues: Mapping[ExchangeId, Delivery] | None = None,
+        *,
+        goes_on: bool = False,
     ) -> None:
-        """``dues``: when what ended by time ended, on the tape that is played; None: none is."""
+        """``dues``: when what ended by time ended, on the tape that is played; None: none is.
+
+        ``goes_on``: what is not on it ends by time in the world.
+        """
         self.gate: Final = gate
         self.reads: Final = reads
         self._sink = sink
         self._declare = declare
         self._dues = dues
+        self._goes_on = goes_on
         self._instance = sink.instance
 
     def open(self, kind: str, lane: lanes.Lane, after_s: float) -> Wake:
@@ -56,7 +62,13 @@ class Wakes:
         id = ExchangeId(lane.hash, kind, lane.next_ordinal(kind))
         # The child of a fork has a tape of its own, which is not this one.
         live = self._dues is None or self._sink.instance != self._instance
+        live = live or (self._goes_on and id not in (self._dues or {}))
         return Wake(self, lane, id, live, None if live else (self._dues or {}).get(id), after_s)
+
+    def forget(self) -> None:
+        """From now on the tape says nothing."""
+        if self._goes_on:
+            self._dues = None
 
     def over(self, lane: lanes.Lane, id: ExchangeId, at: Delivery | None) -> None:
         """It ended by time."""

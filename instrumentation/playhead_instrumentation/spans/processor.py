@@ -12,6 +12,7 @@ from typing import Any
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
+from playhead_instrumentation import checks
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
@@ -50,6 +51,7 @@ class RecordingProcessor(SpanProcessor):
             context = span.get_span_context()
             if context is not None:
                 self._open.pop(context.span_id, None)
+            checks.look(span, self._lane())
             self._ended.on_end(span)
         except Exception:
             log.debug("playhead could not record the end of a span", exc_info=True)

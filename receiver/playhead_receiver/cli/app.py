@@ -23,6 +23,7 @@ VERBS = {
     "ls": "list runs, newest first",
     "show": "show a run as a tree of steps, or one step whole",
     "tail": "follow a run while it goes on",
+    "resume": "bring a dead run to its end",
     "replay": "run the recorded command again, answered from its tape",
     "export": "write a run to a file: a tape, or OTLP JSON lines",
     "import": "take a run from a file",
@@ -30,6 +31,10 @@ VERBS = {
     "variability": "how many ways the runs of one agent take, and where they part",
     "golden": "keep runs as regression tests",
     "doctor": "say what is recorded, what is not, and why",
+    "verify": "check the store against its digests",
+    "gc": "delete runs whose time is over",
+    "backup": "copy the store into a folder, also while it is written to",
+    "restore": "make a store of a backup",
     "spool": "look at what was not delivered, and deliver it",
     "completion": "print the completion script of a shell",
 }

@@ -18,11 +18,15 @@ from playhead_receiver.store.protocol import (
     StoredTape,
 )
 from playhead_receiver.store.sqlite import SqliteStore
+from playhead_receiver.store.sqlite.backup import restore
 from playhead_receiver.store.sqlite.schema import FILE, is_older
+from playhead_receiver.store.upkeep import Deleted, Finding, Upkeep
 
 __all__ = [
     "Batch",
     "Change",
+    "Deleted",
+    "Finding",
     "Query",
     "Receipt",
     "RunStatus",
@@ -30,13 +34,15 @@ __all__ = [
     "Store",
     "StoredSpan",
     "StoredTape",
+    "Upkeep",
     "open_store",
+    "restore",
 ]
 
 
 def open_store(
     data_dir: str | os.PathLike[str], read_only: bool = False, lock: WriterLock | None = None
-) -> Store:
+) -> Upkeep:
     """The store of a data directory.
 
     For writing it takes the directory's lock, unless the caller, who holds it, gives it as ``lock``;

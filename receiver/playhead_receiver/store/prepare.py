@@ -139,6 +139,11 @@ def fact_run(facts: list[Fact], blobs: BlobFolder) -> FactRun:
     )
 
 
+def blob_digests(offloaded: bytes | None) -> set[bytes]:
+    """Digests of the blobs that a `FactRun` needs."""
+    return set() if offloaded is None else set(_decode_digests.decode(offloaded).values())
+
+
 def open_run(data: bytes, offloaded: bytes | None, blobs: BlobFolder) -> list[Fact]:
     """The facts of a `FactRun`'s frame, as they came in."""
     facts = _decode_facts.decode(decompress(data))

@@ -53,6 +53,11 @@ def absolute(address: int, frame: int) -> int:
     return address_of(frame, ~address) if address < 0 else address
 
 
+def items_of(data: bytes) -> list[Any]:
+    """The items of a compressed frame; None where one was deleted."""
+    return _decode.decode(decompress(data))
+
+
 def addresses_in(item: Any, frame: int) -> list[int]:
     """What an item of ``frame`` refers to."""
     if isinstance(item, bytes) or item is None:

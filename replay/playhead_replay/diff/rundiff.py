@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from playhead_replay.diff.alignment import Pair, align, moved
 from playhead_replay.diff.side import Seen, Side
+from playhead_replay.prices import Cost
 from playhead_replay.run import Run
 from playhead_semconv.difference import Difference, body_differences, json_differences, text_difference
 from playhead_semconv.errors import TapeMissing
@@ -72,6 +73,7 @@ class Totals:
     input_tokens: int
     output_tokens: int
     duration_ns: int | None
+    cost: Cost
 
     @classmethod
     def of(cls, run: Run) -> Totals:
@@ -84,6 +86,7 @@ class Totals:
             run.usage.input_tokens,
             run.usage.output_tokens,
             None if ended is None else max(ended - run.started_ns, 0),
+            run.cost,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -95,6 +98,7 @@ class Totals:
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
             "duration_ns": self.duration_ns,
+            "cost_usd": float(self.cost.usd),
         }
 
 

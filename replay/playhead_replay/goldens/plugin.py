@@ -30,7 +30,7 @@ Event: TypeAlias = Literal["used", "created", "updated"]
 PROPERTY = "playhead"
 FAILED = Path(".playhead") / "failed"
 ALLOWED_IN_CI = "PLAYHEAD_PYTEST_RECORD"
-MARKS = ("command", "cwd", "unused", "outcome")
+MARKS = ("command", "cwd", "unused", "outcome", "allow", "checks")
 """Keywords of ``pytest.mark.playhead``."""
 
 _happened = pytest.StashKey[dict[str, set[str]]]()
@@ -65,8 +65,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Say what the marker is; refuse to go live where nobody asked for it."""
     config.addinivalue_line(
         "markers",
-        "playhead(name, command=…, cwd=…, unused='fail'|'allow', outcome='same'|'changed'): the golden "
-        "of a test, and what may differ",
+        "playhead(name, command=…, cwd=…, unused='fail'|'allow', outcome='same'|'changed', "
+        "allow=[HOST, …], checks=[FILE, …]): the golden of a test, what may differ, what has to hold",
     )
     config.stash[_happened] = {}
     if config.getoption("--playhead-record") and _truth("CI") and not _truth(ALLOWED_IN_CI):
@@ -114,12 +114,16 @@ class Tapes:
         cwd: str | Path | None = None,
         unused: Literal["fail", "allow"] | None = None,
         outcome: Literal["same", "changed"] | None = None,
+        allow: Sequence[str] | None = None,
+        checks: Sequence[str | Path] | None = None,
     ) -> Replayed:
         """Run the golden's program as it is now, answered from the golden alone.
 
         ``command``, ``cwd``: how the program is started where the golden is to be recorded.
         ``unused="allow"``: the program may ask for less. ``outcome="changed"``: its output and exit
-        status may differ. Fails the test where anything else differs, also where the agent swallows it.
+        status may differ. ``allow``: hosts that may be reached where the golden does not answer.
+        ``checks``: files of functions under ``@playhead.check``, relative to pytest's root, which look
+        at each span. Fails the test where anything else differs, also where the agent swallows it.
         """
         __tracebackhide__ = True
         golden = Path(name) if name.endswith(SUFFIX) else self.path(name)
@@ -128,7 +132,12 @@ class Tapes:
         folder = Path(cwd or self._marked.get("cwd") or self._config.rootpath)
         try:
             self._record_where_asked(golden, words, folder)
-            return self._replayed(golden, expected)
+            return self._replayed(
+                golden,
+                expected,
+                list(allow or self._marked.get("allow") or ()),
+                [self._config.rootpath / path for path in checks or self._marked.get("checks") or ()],
+            )
         except PlayheadError as found:
             problem = found
         said = str(problem)
@@ -150,7 +159,9 @@ class Tapes:
                 expected = changed(expected, **{key: value})
         return expected
 
-    def _replayed(self, golden: Path, expected: Expectation) -> Replayed:
+    def _replayed(
+        self, golden: Path, expected: Expectation, allow: list[str], checks: list[Path]
+    ) -> Replayed:
         __tracebackhide__ = True
         trace_id = self._config.getoption("--playhead-trace-id")
         with tempfile.TemporaryDirectory(prefix="playhead-golden-") as scratch:
@@ -161,7 +172,15 @@ class Tapes:
                 run, folder = read_golden(golden)
                 self._note("used", golden)
             kept = Path(scratch, "now.tape")
-            done = replay(run, python=sys.executable, cwd=str(folder), force=True, keep=kept)
+            done = replay(
+                run,
+                python=sys.executable,
+                cwd=str(folder),
+                force=True,
+                keep=kept,
+                allow=allow,
+                checks=checks,
+            )
             now = Run.of_tapes(read_unfinished(kept).tapes, name=run.name)
             seen = Replayed(
                 golden,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn
 
 from playhead_replay.diff.side import Side
 from playhead_replay.exchanges import exchanges_of
 from playhead_replay.matching import match
 from playhead_replay.messages import Messages, derived_attributes
+from playhead_replay.prices import Cost, cost_of
 from playhead_replay.report import Divergence, Report
 from playhead_replay.run import Run
 from playhead_replay.steps import Step
@@ -76,12 +78,22 @@ class Replayed:
     def tokens(self) -> tuple[int, int]:
         """Input and output tokens of all calls."""
         counts = [0, 0]
+        for attributes, _ in self._calls():
+            counts[0] += int(attributes.get(a.GEN_AI_USAGE_INPUT_TOKENS, 0))
+            counts[1] += int(attributes.get(a.GEN_AI_USAGE_OUTPUT_TOKENS, 0))
+        return counts[0], counts[1]
+
+    @property
+    def cost(self) -> Cost:
+        """What all calls would have cost, at the prices of the day they were recorded."""
+        return cost_of(self._calls())
+
+    def _calls(self) -> Iterator[tuple[dict[str, Any], int]]:
         for seen in self._side.steps:
             if seen.exchanges:
-                found = derived_attributes(seen.step.span.attributes, seen.exchanges[-1])
-                counts[0] += int(found.get(a.GEN_AI_USAGE_INPUT_TOKENS, 0))
-                counts[1] += int(found.get(a.GEN_AI_USAGE_OUTPUT_TOKENS, 0))
-        return counts[0], counts[1]
+                span = seen.step.span
+                derived = derived_attributes(span.attributes, seen.exchanges[-1])
+                yield {**span.attributes, **derived}, self.recorded.started_ns
 
     @property
     def status(self) -> str:
@@ -123,6 +135,15 @@ class Replayed:
         """How many tokens all calls used, in and out."""
         __tracebackhide__ = True
         self._between("tokens", sum(self.tokens), 0, at_most)
+
+    def assert_cost(self, *, at_most: float) -> None:
+        """How many US dollars all calls would have cost. A model without a known price fails it."""
+        __tracebackhide__ = True
+        cost = self.cost
+        if cost.unpriced:
+            self._fail(f"no price is known for {', '.join(cost.unpriced)}")
+        if cost.usd > Decimal(str(at_most)):
+            self._fail(f"cost: {cost}, not at most ${at_most}")
 
     def assert_status(self, expected: Literal["success", "failure"]) -> None:
         """How it ended."""

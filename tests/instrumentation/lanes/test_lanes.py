@@ -179,6 +179,34 @@ def test_to_thread_and_run_in_executor():
     assert asyncio.run(main()) == [f"main/main.1/here.{number}" for number in (1, 2, 3)]
 
 
+def test_what_runs_in_a_context_of_whoever_started_it_is_the_jobs():
+    def within():
+        own = contextvars.copy_context()
+        return [lanes.current().name, own.run(lambda: lanes.current().name)]
+
+    async def main():
+        made = contextvars.copy_context()
+        return [
+            await asyncio.to_thread(made.run, within),
+            await asyncio.to_thread(lambda: made.run(within)),
+            await asyncio.to_thread(made.run, asyncio.run, where()),
+        ]
+
+    assert asyncio.run(main()) == [
+        ["main/main.1/within.1"] * 2,
+        ["main/main.1/<lambda>.1"] * 2,
+        ("main/main.1/run.1/where.1", "carried"),
+    ]
+    made, found = contextvars.copy_context(), []
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(made.run, within).result() == ["main/within.1"] * 2
+        assert pool.submit(made.run, functools.partial(within)).result() == ["main/within.2"] * 2
+    thread = threading.Thread(target=made.run, args=(lambda: found.append(within()),))
+    thread.start()
+    thread.join()
+    assert found == [["main/<lambda>.1"] * 2]
+
+
 def test_what_a_boundary_starts_counts_nowhere():
     async def main():
         with lanes.Shadow():

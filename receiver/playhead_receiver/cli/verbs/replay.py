@@ -29,6 +29,14 @@ STYLES = {"identical": "green", "diverged": "yellow", "blocked": "red"}
 @click.option("--live", multiple=True, metavar="TOOL", help="A tool that runs for real.")
 @click.option("--allow", multiple=True, metavar="HOST", help="A host that may be reached.")
 @click.option(
+    "--check",
+    "checks",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Check functions that look at each span.",
+)
+@click.option(
     "--junitxml",
     metavar="FILE",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -44,6 +52,7 @@ def command(
     keep: Path | None,
     live: tuple[str, ...],
     allow: tuple[str, ...],
+    checks: tuple[Path, ...],
     junitxml: Path | None,
     output: bool,
 ) -> int:
@@ -59,7 +68,15 @@ def command(
     with opened_run(session, parse_target(target)) as run:
         session.progress(f"replaying {run.name}")
         done = replay(
-            run, python=python, cwd=cwd, force=force, keep=keep, live=live, allow=allow, say=session.say
+            run,
+            python=python,
+            cwd=cwd,
+            force=force,
+            keep=keep,
+            live=live,
+            allow=allow,
+            checks=checks,
+            say=session.say,
         )
     if junitxml is not None:
         again = _again(target or run.name, python=python, cwd=cwd, force=force)

@@ -82,6 +82,9 @@ def _figures(found: RunDiff) -> str:
     sides = [f"{one.input_tokens}→{one.output_tokens}" for one in (left, right)]
     if sides[0] != sides[1]:
         parts.append(f"tokens {sides[0]} → {sides[1]}")
+    costs = [str(one.cost) or "unknown" for one in (left, right)]
+    if costs[0] != costs[1]:
+        parts.append(f"cost {costs[0]} → {costs[1]}")
     times = ["running" if one.duration_ns is None else took(one.duration_ns) for one in (left, right)]
     parts.append(f"time {times[0]} → {times[1]}")
     return "  ".join(parts)

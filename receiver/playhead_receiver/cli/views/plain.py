@@ -34,6 +34,7 @@ def run_object(run: Run) -> dict[str, Any]:
             "cached_tokens": usage.cached_tokens,
             "reasoning_tokens": usage.reasoning_tokens,
         },
+        "cost": {"usd": float(run.cost.usd), "unpriced_models": list(run.cost.unpriced)},
         "steps": [_step(step) for step in run.steps],
         "spans": [span_object(root) for root in run.roots],
         "gaps": [

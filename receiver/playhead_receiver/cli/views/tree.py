@@ -59,6 +59,8 @@ def heading(run: Run) -> Text:
     parts = [count(len(run.steps), "step"), seconds(max(end_ns - run.started_ns, 0))]
     if tokens(run.usage):
         parts.append(f"{tokens(run.usage)} tok")
+        if str(run.cost):
+            parts.append(str(run.cost))
     models = dict.fromkeys(
         str(step.span.attributes[name])
         for step in run.steps
@@ -158,6 +160,9 @@ def _error_at_the_end(run: Run) -> str:
 def _tail_lines(run: Run) -> Iterator[Text]:
     for gap in run.gaps:
         yield Text(f"! {gap}, process {gap.instance[:8]}", style="yellow")
+    for one in run.failed_checks:
+        where = one.span if one.step is None else f"step {one.step}"
+        yield Text(f"✗ check {one.name} failed at {where}  {one_line(one.said, 120)}", style=ERROR)
     error = _error_at_the_end(run)
     if error:
         yield Text(f"✗ {one_line(error, 200)}", style=ERROR)

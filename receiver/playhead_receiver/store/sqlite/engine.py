@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+
+import apsw
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.cutting import Cutter
-from playhead_receiver.store.prepare import prepare
+from playhead_receiver.store.prepare import blob_digests, prepare
 from playhead_receiver.store.protocol import (
     Batch,
     Change,
@@ -17,10 +20,15 @@ from playhead_receiver.store.protocol import (
     StoredSpan,
 )
 from playhead_receiver.store.resolve import resolve
+from playhead_receiver.store.sqlite.backup import copy_store
+from playhead_receiver.store.sqlite.deletion import Deletion
+from playhead_receiver.store.sqlite.gate import Gate
 from playhead_receiver.store.sqlite.reader import Reader
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_receiver.store.sqlite.tape import SqliteTape
+from playhead_receiver.store.sqlite.verify import verify
 from playhead_receiver.store.sqlite.writer import Writer
+from playhead_receiver.store.upkeep import Deleted, Finding
 from playhead_semconv.errors import StoreUnavailable
 from playhead_semconv.facts import Fact
 
@@ -47,6 +55,8 @@ class SqliteStore:
         self._writer = None if read_only else Writer(path, self._blobs)
         self._reader = Reader(path, self._blobs)
         self._cutter = Cutter()
+        self._commits = Gate()
+        self._blob_deletion = threading.Lock()
         self._on_close = on_close
 
     def commit(self, batch: Batch) -> Receipt:
@@ -54,14 +64,85 @@ class SqliteStore:
         if self._writer is None:
             raise StoreUnavailable(f"the store {self._path} is open for reading only")
         try:
-            prepared = prepare(batch, self._blobs, self._cutter)
+            with self._commits.one():
+                return self._writer.write(prepare(batch, self._blobs, self._cutter))
         except OSError as problem:
             raise StoreUnavailable(
                 f"the blobs beside {self._path} cannot be written",
                 cause=str(problem),
                 hint="look at free space and permissions: playhead doctor",
             ) from problem
-        return self._writer.write(prepared)
+
+    # Upkeep
+
+    def verify(self) -> Iterator[Finding]:
+        """Read everything, compare it with its digests and with what refers to it; what is wrong."""
+        with self._reader.connection() as db:
+            yield from verify(db, self._blobs)
+
+    def delete(self, trace_ids: Sequence[bytes]) -> Deleted:
+        """Delete runs with all that only they hold."""
+
+        def delete(db: apsw.Connection) -> Deletion:
+            deletion = Deletion(db, self._blobs)
+            deletion.delete(trace_ids)
+            return deletion
+
+        done = self._errands().run(delete)
+        blobs = self._delete_blobs(done.blobs)
+        return Deleted(done.runs, done.spans, done.facts, blobs, self._wipe())
+
+    def sweep(self) -> Deleted:
+        """Delete blobs that nothing refers to."""
+        return Deleted(blobs=self._delete_blobs(self._blobs), wiped=self._wipe())
+
+    def mark(self, trace_id: bytes, word: str, on: bool = True) -> None:
+        """Put a mark on a run, or take it off."""
+        sql = (
+            "INSERT OR IGNORE INTO mark VALUES (?, ?)"
+            if on
+            else ("DELETE FROM mark WHERE trace_id = ? AND word = ?")
+        )
+        self._errands().run(lambda db: db.execute(sql, (trace_id, word)) and None)
+
+    def marks(self) -> dict[bytes, set[str]]:
+        """The marks of all runs that have any."""
+        found: dict[bytes, set[str]] = {}
+        for trace_id, word in self._reader.all("SELECT trace_id, word FROM mark"):
+            found.setdefault(trace_id, set()).add(word)
+        return found
+
+    def size_bytes(self) -> int:
+        """Bytes that are in use: pages of the database, blobs."""
+        with self._reader.connection() as db:
+            pages = int(db.pragma("page_count")) - int(db.pragma("freelist_count"))
+            used = pages * int(db.pragma("page_size"))
+        return used + sum(self._blobs.size_bytes(digest) for digest in self._blobs)
+
+    def backup(self, folder: Path) -> None:
+        """Copy one state of the store into an empty or new folder."""
+        with self._blob_deletion, self._reader.connection() as db:
+            copy_store(db, self._blobs, folder)
+
+    def _errands(self) -> Writer:
+        if self._writer is None:
+            raise StoreUnavailable(f"the store {self._path} is open for reading only")
+        return self._writer
+
+    def _delete_blobs(self, candidates: Iterable[bytes]) -> int:
+        """Delete those that nothing refers to, while no commit is under way that may be about to."""
+        with self._blob_deletion, self._commits.held():
+            used: set[bytes] = set()
+            for (offloaded,) in self._reader.all("SELECT blobs FROM fact_run WHERE blobs IS NOT NULL"):
+                used |= blob_digests(offloaded)
+            gone = [digest for digest in candidates if digest not in used]
+            for digest in gone:
+                self._blobs.delete(digest)
+        return len(gone)
+
+    def _wipe(self) -> bool:
+        """Empty the log, which holds pages as they were."""
+        return self._errands().checkpoint()
 
     def tape(self, instance: bytes) -> SqliteTape:
         """The tape of a process instance, empty if nothing is known of it."""

@@ -125,7 +125,9 @@ class Reader:
         wanted = ["1"]
         values: list[Any] = []
         for column, value in (("agent", query.agent), ("mode", query.mode)):
-            if value is not None:
+            if column == "mode" and value == "record":
+                wanted.append("mode != 'replay'")
+            elif value is not None:
                 wanted.append(f"{column} = ?")
                 values.append(value)
         traces = self.all(

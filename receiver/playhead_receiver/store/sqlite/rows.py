@@ -138,7 +138,9 @@ class Rows:
             self._touch_run(trace_id, self._instances.agent_of(known), time_ns, now_ns)
             self._join(trace_id, known)
         for fact in facts:
-            if fact.name == e.PLAYHEAD_PROCESS_START and fact.trace_id:
+            # What a child process says of itself is not said of the run.
+            child = a.PLAYHEAD_PROCESS_PARENT_INSTANCE in fact.attributes
+            if fact.name == e.PLAYHEAD_PROCESS_START and fact.trace_id and not child:
                 self._db.execute(
                     "UPDATE run SET mode = ?, origin = ? WHERE trace_id = ?",
                     (

@@ -12,7 +12,7 @@ import apsw
 from playhead_semconv.errors import StoreUnavailable
 
 FILE = "store.sqlite"
-VERSION = 2
+VERSION = 3
 APPLICATION_ID = 0x706C6864
 CHECKPOINT_PAGES = 4000
 BUSY_TIMEOUT_MS = 10_000
@@ -95,6 +95,7 @@ CREATE INDEX run_age ON run(started_ns);
 CREATE TABLE run_instance(
     trace_id BLOB NOT NULL, instance INTEGER NOT NULL,
     PRIMARY KEY(trace_id, instance)) WITHOUT ROWID;
+CREATE INDEX run_instance_of ON run_instance(instance);
 
 -- What a person has said of a run; see protocol.Mark.
 CREATE TABLE mark(
@@ -119,6 +120,7 @@ MIGRATIONS = {
     CREATE TABLE mark(
         trace_id BLOB NOT NULL, word TEXT NOT NULL, PRIMARY KEY(trace_id, word)) WITHOUT ROWID;
     """,
+    2: "CREATE INDEX run_instance_of ON run_instance(instance);",
 }
 """What makes the next schema of each one; forward only."""
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import apsw
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.prepare import Prepared
@@ -16,6 +20,20 @@ from playhead_semconv.errors import StoreUnavailable
 
 GROUP_BYTES = 32 * 1024 * 1024
 """Compressed bytes that one transaction takes before it commits."""
+
+
+T = TypeVar("T")
+_NOTHING: Final = object()
+
+
+class _Errand:
+    """Something else that the writer does, alone, in a transaction of its own; None: a checkpoint."""
+
+    __slots__ = ("action", "done")
+
+    def __init__(self, action: Callable[[apsw.Connection], Any] | None) -> None:
+        self.action = action
+        self.done: Future[Any] = Future()
 
 
 class _Job:
@@ -35,7 +53,7 @@ class Writer:
             self._db = open_writer(path)
             self._rows = Rows(self._db, blobs)
         self._position = self._rows.position
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[_Job | _Errand | None] = queue.SimpleQueue()
         self._gate = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="playhead-store", daemon=True)
@@ -49,11 +67,29 @@ class Writer:
     def write(self, prepared: Prepared) -> Receipt:
         """Write one batch; on disk when it returns. `StoreUnavailable` if it cannot be."""
         job = _Job(prepared)
+        self._put(job)
+        return job.receipt.result()
+
+    def run(self, action: Callable[[apsw.Connection], T]) -> T:
+        """Let ``action`` change the tables in a transaction; what it returns, when that is on disk.
+
+        What the writer remembers of the tables is forgotten. `StoreUnavailable` as above.
+        """
+        errand = _Errand(action)
+        self._put(errand)
+        return errand.done.result()
+
+    def checkpoint(self) -> bool:
+        """Move the log into the file and empty it; False if a reader held an older state too long."""
+        errand = _Errand(None)
+        self._put(errand)
+        return errand.done.result()
+
+    def _put(self, job: _Job | _Errand) -> None:
         with self._gate:
             if self._closed:
                 raise StoreUnavailable(f"the store {self._path} is closed")
             self._jobs.put(job)
-        return job.receipt.result()
 
     def close(self) -> None:
         """Write what waits, then stop. Idempotent."""
@@ -64,26 +100,60 @@ class Writer:
         self._thread.join()
 
     def _run(self) -> None:
-        while (first := self._jobs.get()) is not None:
-            group, open_ended = self._gather(first)
-            self._write_group(group)
-            if not open_ended:
-                break
+        job = self._jobs.get()
+        while job is not None:
+            if isinstance(job, _Errand):
+                self._do(job)
+                job = self._jobs.get()
+            else:
+                group, after = self._gather(job)
+                self._write_group(group)
+                job = self._jobs.get() if after is _NOTHING else after
         self._db.close()
 
-    def _gather(self, first: _Job) -> tuple[list[_Job], bool]:
-        """``first`` and what waits behind it; False when the end was among it."""
+    def _gather(self, first: _Job) -> tuple[list[_Job], Any]:
+        """``first`` and the jobs that wait behind it; what stands behind these and is none."""
         group, size = [first], first.prepared.size_bytes
         while size < GROUP_BYTES:
             try:
                 job = self._jobs.get_nowait()
             except queue.Empty:
                 break
-            if job is None:
-                return group, False
+            if not isinstance(job, _Job):
+                return group, job
             group.append(job)
             size += job.prepared.size_bytes
-        return group, True
+        return group, _NOTHING
+
+    def _do(self, errand: _Errand) -> None:
+        try:
+            with speaking_of(self._path):
+                if errand.action is None:
+                    errand.done.set_result(self._empty_log())
+                else:
+                    errand.done.set_result(self._transact(errand.action))
+        except BaseException as problem:  # whoever waits for it must hear of it, whatever it is
+            errand.done.set_exception(problem)
+        finally:
+            self._rows.forget()
+
+    def _empty_log(self) -> bool:
+        try:
+            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            return False
+        return True
+
+    def _transact(self, action: Callable[[apsw.Connection], T]) -> T:
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            result = action(self._db)
+            self._db.execute("COMMIT")
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+        return result
 
     def _write_group(self, group: list[_Job]) -> None:
         try:
@@ -102,13 +172,9 @@ class Writer:
             job.receipt.set_result(receipt)
 
     def _commit(self, batches: list[Prepared]) -> list[Receipt]:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
+        def write(_: apsw.Connection) -> list[Receipt]:
             receipts = [self._rows.write(prepared) for prepared in batches]
             self._rows.write_counters()
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
-        return receipts
+            return receipts
+
+        return self._transact(write)

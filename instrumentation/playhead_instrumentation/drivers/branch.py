@@ -1,0 +1,156 @@
+"""The source of a fork or a resume: a tape answers as far as it goes, then the world does.
+
+A request that the tape answered is answered by it. One that it asked and did not answer is asked again
+where it only reads; where it writes, the plan says what becomes of it. What the tape does not hold is
+asked for real: the program is past what its lane has on the tape. Where the lane has more, the program
+has parted from the tape: that is refused, or from then on everything is asked for real.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+
+from playhead_instrumentation.drivers.player import Player
+from playhead_instrumentation.drivers.verdict import Live, Played, Refused, Verdict
+from playhead_semconv.errors import Mismatch, OutcomeUnknown, PlayheadError, WorldBlocked
+from playhead_semconv.facts import Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
+from playhead_semconv.plans import Plan
+from playhead_semconv.seams import Tape
+
+INTERRUPTED = ("KeyboardInterrupt", "SystemExit")
+"""What a user does to a program: no answer of the world."""
+
+NOTHING = b'{"return":null}'
+"""What a tool answers that is taken to be done."""
+
+
+class Branch(Player):
+    """Answers from a tape, then from the world. Safe from any thread."""
+
+    def __init__(self, tape: Tape, plan: Plan) -> None:
+        super().__init__(tape)
+        self._plan = plan
+        self._lock = threading.Lock()
+        self._left = Counter(recording.id.lane for recording in self.exchanges())
+        self._going: set[ExchangeId] = set()
+        self._gone = False
+        self.parted = False
+        """Whether the program has asked otherwise than the tape: from then on nothing of it answers."""
+        self.on_parting: Callable[[PlayheadError], None] = _nobody
+        """Told why."""
+        self.on_live: Callable[[], None] = _nothing
+        """Told before something is asked for real."""
+        self.played_out: Callable[[], bool] = lambda: True
+        """Whether everything was delivered that was on the tape."""
+
+    @property
+    def closed(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the tape may still answer."""
+        return not self.parted and (self._plan.offline or bool(self._left.total()))
+
+    @property
+    def fenced(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether nothing has gone to the world yet, and nothing may."""
+        if self._plan.offline:
+            return True
+        return not self._gone and (bool(self._left.total()) or not self.played_out())
+
+    def going(self) -> bool:
+        """Whether something that was asked for real has not ended."""
+        return bool(self._going)
+
+    def ended(self, id: ExchangeId) -> None:
+        """What was asked for real has ended."""
+        self._going.discard(id)
+
+    def answered(self) -> list[Exchange]:
+        """The recordings that answer."""
+        return [
+            one for one in self.exchanges() if is_answered(one) and str(one.id) not in self._plan.edits
+        ]
+
+    def left(self) -> list[Exchange]:
+        """The recordings that nobody has asked for."""
+        return [one for one in self.exchanges() if one.id not in self._used]
+
+    def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
+        """See `Source.decide`."""
+        if self.parted:
+            return self._goes(id, ask)
+        with self._lock:
+            found = self.find(id, ask, body)
+            if found is not None:
+                self._left[found.id.lane] -= 1
+            elif self._left[id.lane] > 0:
+                error = self.refusal(id, ask, body)
+                if self._plan.agrees or self._plan.offline:
+                    return Refused(error)
+                self._parts(error)
+        return self._goes(id, ask) if found is None else self._found(id, ask, found)
+
+    def _found(self, id: ExchangeId, ask: Ask, found: Exchange) -> Verdict:
+        known = str(found.id)
+        if known in self._plan.edits:
+            return self._goes(id, ask, found)
+        if is_answered(found):
+            if found.first_seq in self._plan.changed:
+                return Played(
+                    found, Fidelity.CHANGED, self._tape.instance, self._tape.read, elsewhere=False
+                )
+            return self._played(found, id)
+        if found.ask.effect == "write":
+            unknown = self._plan.unknown.get(known)
+            if unknown is None:
+                return Refused(_unknown(found, "playhead resume RUN --on-unknown resend"))
+            if unknown == "skip":
+                return self._skipped(found)
+        return self._goes(id, ask, found)
+
+    def _skipped(self, found: Exchange) -> Verdict:
+        if found.id.kind != "tool":
+            return Refused(_unknown(found, "it was not sent again, as the user said"))
+        part = Part(Content.chunk(NOTHING), 0, None)
+        done = Exchange(found.id, found.ask, found.time_ns, head=found.head, parts=[part])
+        done.end, done.first_seq = End("complete"), found.first_seq
+        return Played(done, Fidelity.CHANGED, self._tape.instance, self._tape.read, elsewhere=False)
+
+    def _goes(self, id: ExchangeId, ask: Ask, found: Exchange | None = None) -> Verdict:
+        if self._plan.offline:
+            return Refused(
+                WorldBlocked(
+                    f"{ask.key} is not on the tape, and the fork is offline",
+                    hint="let it go on: leave --offline out",
+                )
+            )
+        self.on_live()
+        self._gone = True
+        self._going.add(id)
+        if found is None:
+            return Live()
+        return Live(found, self._tape.instance, self._plan.edits.get(str(found.id), ()))
+
+    def _parts(self, error: PlayheadError) -> None:
+        self.parted = True
+        self.on_parting(error)
+
+
+def is_answered(exchange: Exchange) -> bool:
+    """Whether a recording can stand for the world: it has an end that is not the process's own."""
+    end = exchange.end
+    return end is not None and not (end.error is not None and end.error.qualname in INTERRUPTED)
+
+
+def _unknown(found: Exchange, hint: str) -> Mismatch:
+    return OutcomeUnknown(
+        f"{found.ask.key} was sent and not answered: whether it was done is not known", hint=hint
+    )
+
+
+def _nobody(error: PlayheadError) -> None:
+    """Nobody wants to know."""
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""

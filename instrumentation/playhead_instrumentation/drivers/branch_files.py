@@ -1,0 +1,190 @@
+"""The file system of a fork or a resume: a tape answers as far as it goes, then the disk does.
+
+What the recorded run wrote is on the disk: it is not written again. What it was about to write when its
+tape ended may be there or not; the program that comes to this point once more makes it so. A file that
+is open for writing then lies in the scratch folder, and its descriptor becomes one of the file on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import stat
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+from playhead_instrumentation import lanes
+from playhead_instrumentation.drivers.bodies import common_prefix
+from playhead_instrumentation.drivers.files import Files, Handle, Real, Written, how_of, opening
+from playhead_instrumentation.drivers.played_files import PlayedFiles
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import Fact, Fidelity
+
+log = logging.getLogger(__name__)
+
+_os_open: Final = os.open
+_os_close: Final = os.close
+_chdir: Final = os.chdir
+_MAKES: Final = os.O_CREAT | os.O_EXCL | os.O_TRUNC
+
+Answer = tuple[Fact, Fidelity]
+
+
+class BranchFiles(PlayedFiles):
+    """Answers from a tape, then from the disk. Safe from any thread."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """See `PlayedFiles`."""
+        self._given = threading.local()
+        self._scratch: dict[int, tuple[Handle, int]] = {}
+        """Files in the scratch folder that the program writes to, by descriptor, with their flags."""
+        super().__init__(*args, **kwargs)
+        # What the tape holds is not said again.
+        self._held |= {fact.body.digest for fact in self._tape.facts() if fact.body is not None}
+
+    def forget(self) -> None:
+        """From now on the disk answers."""
+        with self._lock:
+            self._answers.clear()
+        self.bring()
+
+    def bring(self, path: str = "") -> None:
+        """The world is asked: what was written so far lies on the disk. ``path``: of this file only."""
+        for fd, (handle, flags) in list(self._scratch.items()):
+            if path in ("", handle.path):
+                try:
+                    self._bring(fd, handle, flags)
+                except Exception:
+                    log.debug("playhead could not bring %s to the disk", handle.path, exc_info=True)
+
+    def moved(self, path: str) -> None:
+        """The program works in this folder now, and so does the process."""
+        super().moved(path)
+        with contextlib.suppress(OSError):
+            _chdir(path)
+
+    def query(self, op: str, path: str, real: Real) -> Any:
+        """See `Files.query`."""
+        if self._by_tape(op, path):
+            return super().query(op, path, real)
+        self.bring(path)
+        return Files.query(self, op, path, real)
+
+    def change(self, op: str, path: str, real: Real, to: str = "") -> None:
+        """See `Files.change`."""
+        if self._by_tape(op, path, to):
+            return super().change(op, path, real, to)
+        self.bring(path)
+        return Files.change(self, op, path, real, to)
+
+    def open(self, path: str, flags: int, mode: int, real: Callable[[str | None, int], int]) -> int:
+        """See `Files.open`."""
+        if not self._by_tape(opening(how_of(flags)), path):
+            self.bring(path)
+            return Files.open(self, path, flags, mode, real)
+        fd = super().open(path, flags, mode, real)
+        handle = self._handles.get(fd)
+        if handle is not None:
+            self._scratch[fd] = handle, flags
+        return fd
+
+    def closing(self, fd: int) -> None:
+        """See `Files.closing`."""
+        super().closing(fd)
+        self._scratch.pop(fd, None)
+
+    def at_end(self) -> None:
+        """See `Files.at_end`."""
+        Files.at_end(self)
+
+    def _by_tape(self, op: str, path: str, to: str = "") -> bool:
+        """Whether the tape answers; what it says is given by `_answer` then."""
+        answer = None if self._unheard else self._take(op, path, to)
+        self._given.answer = answer
+        return answer is not None
+
+    def _take(self, op: str, path: str, to: str = "") -> Answer | None:
+        """The next recording of this question in this lane."""
+        key = lanes.current().hash, f"{op} {self._target(path, to)}"
+        with self._lock:
+            waiting = self._answers.get(key)
+            return (waiting.popleft(), Fidelity.EXACT) if waiting else None
+
+    def _answer(self, op: str, path: str, to: str = "") -> tuple[Fact | None, Fidelity]:
+        given: Answer | None = getattr(self._given, "answer", None)
+        self._given.answer = None
+        return given or (None, Fidelity.LIVE)
+
+    def _written(self, handle: Handle) -> Written | None:
+        known = self._scratch.get(handle.fd)
+        written = Files._written(self, handle)
+        if written is None or known is None or known[0] is not handle:
+            return written
+        op, content, values = written
+        found = self._take(op, handle.path)
+        if found is not None and content is not None and found[0].body is not None:
+            done = found[0].body.digest == content.digest
+        else:
+            large = values.get(a.PLAYHEAD_FILE_DIGEST)
+            done = found is not None and found[0].attributes.get(a.PLAYHEAD_FILE_DIGEST) == large
+        if not done:
+            self._settle(handle, over=True)
+        return written
+
+    def _bring(self, fd: int, handle: Handle, flags: int) -> None:
+        """The descriptor becomes one of the file on disk, unless that is further than the program."""
+        if not self._settle(handle, over=False):
+            return
+        disk = _os_open(handle.path, flags & ~_MAKES)
+        try:
+            os.lseek(disk, os.lseek(fd, 0, os.SEEK_CUR), os.SEEK_SET)
+            os.dup2(disk, fd, inheritable=os.get_inheritable(fd))
+        finally:
+            _os_close(disk)
+        self._scratch.pop(fd, None)
+
+    def _settle(self, handle: Handle, *, over: bool) -> bool:
+        """Have on disk what the program has written; False where the disk has more and it goes on.
+
+        ``over``: it writes no more.
+        """
+        start = handle.start if handle.how == "append" else 0
+        now = self._scratched(handle, start)
+        there = _read(handle.path, start)
+        if there is not None and len(there) > len(now) and there.startswith(now):
+            if not over:
+                return False
+            if handle.how == "append":
+                return True
+        if there == now:
+            return True
+        mode = stat.S_IMODE(os.fstat(handle.fd).st_mode)
+        disk = _os_open(handle.path, os.O_RDWR | os.O_CREAT, mode)
+        try:
+            if handle.how == "append":
+                shared = common_prefix(there, now) if there else 0
+                os.lseek(disk, 0, os.SEEK_END)
+            else:
+                shared = 0
+                os.ftruncate(disk, 0)
+            left = memoryview(now)[shared:]
+            while left:
+                left = left[os.write(disk, left) :]
+        finally:
+            _os_close(disk)
+        return True
+
+    def _scratched(self, handle: Handle, start: int) -> bytes:
+        own = f"/proc/self/fd/{handle.fd}"
+        return _read(own if os.path.exists(own) else self.place(handle.path), start) or b""
+
+
+def _read(path: str, start: int) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            file.seek(start)
+            return file.read()
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,82 @@
+"""What `fork` and `resume` share: the process is started, recorded, and said of it what it did."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from playhead_receiver.cli.agent import delivering_to, recorded_environment
+from playhead_receiver.cli.child import run_child
+from playhead_receiver.cli.failures import show_failure
+from playhead_receiver.cli.session import Session
+from playhead_semconv.errors import PlayheadError
+
+if TYPE_CHECKING:
+    from playhead_receiver.cli.housing import Housing
+    from playhead_receiver.store.protocol import RunSummary
+    from playhead_replay import Run
+    from playhead_semconv.plans import Plan
+    from playhead_semconv.seams import Tape
+
+OURS = ("OTEL_", "PLAYHEAD_")
+"""How variables begin that are for the recording, and not for the program."""
+
+
+def started(
+    session: Session, house: Housing, tape: Tape, plan: Plan, *, python: str, folder: Path
+) -> tuple[int, Run | None]:
+    """Run the process of a fork to its end: its exit status, and the run that it was."""
+    from playhead_replay.forks.start import prepare
+
+    with TemporaryDirectory(prefix="playhead-fork-") as scratch:
+        ready = prepare(tape, plan, Path(scratch), python=python, folder=folder, environ=os.environ)
+        for name in ready.lacking:
+            session.say(f"{name} is not set: what goes on for real has a stand-in for it")
+        ours = {name: value for name, value in os.environ.items() if name.startswith(OURS)}
+        environ = recorded_environment({**ready.environ, **ours}, session.resolved, house.endpoint())
+        since_ns = time.time_ns()
+        try:
+            pid, status = run_child(ready.words, environ)
+        except OSError as problem:
+            raise PlayheadError(
+                f"{ready.words[0]} cannot be started", cause=str(problem), hint="--python PATH"
+            ) from problem
+    try:
+        return status, _recorded(session, house, pid, since_ns)
+    except Exception as problem:
+        show_failure(problem, as_json=session.as_json, verbose=session.verbose)
+        session.say("what is not delivered is in the spool: playhead spool push")
+        return status, None
+
+
+def delivered(session: Session, house: Housing) -> None:
+    """Have what dead processes left behind in the store."""
+    from playhead_exporter.push import push
+
+    report = push(delivering_to(session.settings, house.endpoint()))
+    if report.problem:
+        session.say(f"not everything is delivered: {report.problem}")
+
+
+def _recorded(session: Session, house: Housing, pid: int, since_ns: int) -> Run | None:
+    from playhead_receiver.cli.recorded import find_recorded
+    from playhead_receiver.cli.runs import load_run
+    from playhead_receiver.store import open_store
+
+    delivered(session, house)
+    store = open_store(session.data_dir, read_only=True)
+    try:
+        found: RunSummary | None = find_recorded(store, pid, since_ns)
+        return None if found is None else load_run(store, found.trace_id)[0]
+    finally:
+        store.close()
+
+
+def said_of(run: Run) -> list[str]:
+    """What of a fork came from the tape and what did not, a line each."""
+    from playhead_replay.forks.outcome import Outcome
+
+    return Outcome.of(run).lines()

@@ -1,0 +1,35 @@
+"""``playhead backup``: one state of the store in a folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from playhead_receiver.cli.options import verb
+from playhead_receiver.cli.session import Session
+
+SCHEMA_VERSION = 1
+
+
+@verb("backup", short_help="copy the store into a folder, also while it is written to")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+def command(session: Session, folder: Path) -> None:
+    """Copy one state of the store into FOLDER, which is new or empty. Nobody has to stop for it."""
+    from playhead_receiver.store import open_store
+
+    store = open_store(session.data_dir, read_only=True)
+    try:
+        store.backup(folder)
+    finally:
+        store.close()
+    size_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    if session.as_json:
+        said = {"folder": os.path.abspath(folder), "size_bytes": size_bytes}
+        session.print_json({"schema_version": SCHEMA_VERSION, **said})
+        return
+    from playhead_receiver.cli.views.words import size
+
+    session.say(f"copied {session.data_dir} to {folder}: {size(size_bytes)}")
+    session.suggest(f"playhead restore {folder}")

@@ -1,0 +1,26 @@
+"""``playhead restore``: a store out of a backup."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from playhead_receiver.cli.options import verb
+from playhead_receiver.cli.session import Session
+
+SCHEMA_VERSION = 1
+
+
+@verb("restore", short_help="make a store of a backup")
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+def command(session: Session, folder: Path) -> None:
+    """Make a store of the backup in FOLDER, which stays as it is. The data directory must have none."""
+    from playhead_receiver.store import restore
+
+    restore(folder, session.data_dir)
+    if session.as_json:
+        session.print_json({"schema_version": SCHEMA_VERSION, "data_dir": str(session.data_dir)})
+        return
+    session.say(f"restored {folder} to {session.data_dir}")
+    session.suggest("playhead ls")

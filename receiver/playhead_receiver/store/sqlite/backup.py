@@ -1,0 +1,78 @@
+"""A store copied while it is written to, and put back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import apsw
+
+from playhead_checkpoint import BlobFolder
+from playhead_receiver.lock import WriterLock
+from playhead_receiver.store.prepare import blob_digests
+from playhead_receiver.store.sqlite.schema import FILE, open_writer, speaking_of
+from playhead_semconv.errors import StoreError
+
+BLOBS = "blobs"
+DRAFT = ".draft"
+
+
+def copy_store(source: apsw.Connection, blobs: BlobFolder, folder: Path) -> None:
+    """Copy the state that ``source`` sees; the database comes last, so a folder that has it is whole."""
+    _make_empty(folder)
+    kept = BlobFolder(folder / BLOBS)
+    rows = source.execute("SELECT blobs FROM fact_run WHERE blobs IS NOT NULL")
+    for digest in {digest for (found,) in rows for digest in blob_digests(found)}:  # type: ignore[arg-type]
+        kept.put(blobs.get(digest))
+    draft = folder / (FILE + DRAFT)
+    os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    with speaking_of(draft):
+        copy = apsw.Connection(str(draft))
+        with copy.backup("main", source, "main") as going:
+            while not going.done:
+                going.step(1000)
+        copy.pragma("journal_mode", "delete")
+        copy.close()
+    with open(draft, "rb") as file:
+        os.fsync(file.fileno())
+    os.rename(draft, folder / FILE)
+
+
+def restore(backup: Path, data_dir: Path) -> None:
+    """Make a store of a backup, which stays as it is.
+
+    `StoreError` if ``backup`` is none, or something is stored in ``data_dir`` already; `StoreBusy`.
+    """
+    if not (backup / FILE).is_file():
+        raise StoreError(f"{backup} holds no backup", hint="playhead backup DIR makes one")
+    lock = WriterLock.take(data_dir)
+    try:
+        if (data_dir / FILE).exists():
+            raise StoreError(
+                f"something is stored in {data_dir} already", hint="choose another: --data-dir DIR"
+            )
+        kept, blobs = BlobFolder(backup / BLOBS), BlobFolder(data_dir / BLOBS)
+        for digest in kept:
+            blobs.put(kept.get(digest))
+        draft = data_dir / (FILE + DRAFT)
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "wb") as file, open(backup / FILE, "rb") as source:
+            shutil.copyfileobj(source, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(draft, data_dir / FILE)
+        with speaking_of(data_dir / FILE):
+            open_writer(data_dir / FILE).close()
+    finally:
+        lock.release()
+
+
+def _make_empty(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        something = next(folder.iterdir(), None)
+    except OSError as problem:
+        raise StoreError(f"{folder} cannot be used", cause=str(problem)) from problem
+    if something is not None:
+        raise StoreError(f"{folder} is not empty", hint="name a folder that does not exist yet")

@@ -1,0 +1,218 @@
+"""Deleting runs from the tables, inside the writer's transaction: theirs goes, what others need stays.
+
+A bundle of a deleted run whose texts other runs refer to stays without a trace, and shrinks to these
+texts; it goes when the last of those runs goes. Bundles refer to older ones only, so one pass from the
+newest to the oldest is enough.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from playhead_checkpoint import BlobFolder
+from playhead_receiver.store.cutting import DIGEST_BYTES
+from playhead_receiver.store.frames import compress
+from playhead_receiver.store.prepare import blob_digests, fact_run, open_run
+from playhead_receiver.store.texts import (
+    PLACE_BITS,
+    TEXT,
+    Texts,
+    address_of,
+    addresses_in,
+    frame_of,
+    items_of,
+)
+from playhead_semconv.facts import Content, Fact, digest_of
+
+_encode = msgspec.msgpack.Encoder().encode
+_OF_AN_INSTANCE = ("fact_run", "fact_range", "content", "blob_part", "exchange")
+
+
+class Deletion:
+    """Deletes runs; counts what went. The transaction is the caller's."""
+
+    def __init__(self, connection: apsw.Connection, blobs: BlobFolder) -> None:
+        self._db = connection
+        self._blobs = blobs
+        self._texts = Texts(self._frame)
+        self.runs = self.spans = self.facts = 0
+        self.blobs: set[bytes] = set()
+        """Blobs that these runs referred to; others may too."""
+
+    def delete(self, trace_ids: Sequence[bytes]) -> None:
+        """Delete these runs."""
+        instances: set[int] = set()
+        bundles: dict[int, bytes] = {}
+        for trace_id in trace_ids:
+            bundles |= {
+                id: trace_id for id in self._ids("SELECT id FROM bundle WHERE trace_id = ?", trace_id)
+            }
+            instances |= self._ids("SELECT instance FROM run_instance WHERE trace_id = ?", trace_id)
+            self.spans += self._delete("span", "trace_id", trace_id)
+            self.runs += self._delete("run", "trace_id", trace_id)
+            for table in ("pending", "run_instance", "mark"):
+                self._delete(table, "trace_id", trace_id)
+        self._release(bundles)
+        self._shrink(bundles)
+        for instance in sorted(instances):
+            self._delete_facts(instance, set(trace_ids))
+        self._db.execute("DELETE FROM resource WHERE id NOT IN (SELECT resource FROM span)")
+
+    # Bundles
+
+    def _release(self, bundles: dict[int, bytes]) -> None:
+        """From now on these bundles are kept only for what links to their texts."""
+        for id, trace_id in bundles.items():
+            for address in self._refers(id, self._items(id)):
+                if bundles.get(frame_of(address)) == trace_id:
+                    self._db.execute("INSERT OR IGNORE INTO text_link VALUES (?, ?)", (address, id))
+            self._db.execute("UPDATE bundle SET trace_id = x'' WHERE id = ?", (id,))
+
+    def _shrink(self, bundles: Iterable[int]) -> None:
+        """Take out of these, and of those that were kept for them, what nothing refers to any more."""
+        waiting = [-id for id in bundles]
+        heapq.heapify(waiting)
+        done: set[int] = set()
+        while waiting:
+            id = -heapq.heappop(waiting)
+            if id in done:
+                continue
+            done.add(id)
+            for home in self._shrink_one(id):
+                if home not in done:
+                    heapq.heappush(waiting, -home)
+
+    def _shrink_one(self, id: int) -> set[int]:
+        """Shrink one bundle; bundles without a trace that it referred to and does no more."""
+        items = self._items(id)
+        low, high = address_of(id, 0), address_of(id + 1, 0) - 1
+        live = self._closure(
+            id,
+            items,
+            self._ids("SELECT DISTINCT target FROM text_link WHERE target BETWEEN ? AND ?", low, high),
+        )
+        dropped = [place for place, item in enumerate(items) if item is not None and place not in live]
+        if not dropped:
+            return set()
+        for place in dropped:
+            self._forget_text(id, place, items[place])
+        kept = [item if place in live else None for place, item in enumerate(items)]
+        gone = self._refers(id, items) - self._refers(id, kept)
+        released: set[int] = set()
+        for address in gone:
+            self._db.execute("DELETE FROM text_link WHERE target = ? AND bundle = ?", (address, id))
+            home = frame_of(address)
+            if self._db.execute("SELECT trace_id FROM bundle WHERE id = ?", (home,)).get == b"":
+                released.add(home)
+        if live:
+            self._db.execute("UPDATE bundle SET data = ? WHERE id = ?", (compress(_encode(kept)), id))
+        else:
+            self._db.execute("DELETE FROM bundle WHERE id = ?", (id,))
+        return released
+
+    def _closure(self, id: int, items: list[Any], roots: set[int]) -> set[int]:
+        """Places of a bundle that are needed by addresses in it."""
+        waiting, live = list(roots), set[int]()
+        while waiting:
+            address = waiting.pop()
+            place = address & (1 << PLACE_BITS) - 1
+            if frame_of(address) == id and place not in live and place < len(items):
+                live.add(place)
+                waiting += addresses_in(items[place], id)
+        return live
+
+    def _forget_text(self, id: int, place: int, item: Any) -> None:
+        if isinstance(item, list) and item[0] == TEXT:
+            address = address_of(id, place)
+            digest = digest_of(self._texts.text(address))[:DIGEST_BYTES]
+            self._db.execute("DELETE FROM text WHERE digest = ? AND address = ?", (digest, address))
+
+    @staticmethod
+    def _refers(id: int, items: list[Any]) -> set[int]:
+        """Addresses in other bundles."""
+        found = (address for item in items for address in addresses_in(item, id))
+        return {address for address in found if frame_of(address) != id}
+
+    def _items(self, id: int) -> list[Any]:
+        data = self._frame(id)
+        return [] if data is None else items_of(data)
+
+    def _frame(self, id: int) -> bytes | None:
+        found: Any = self._db.execute("SELECT data FROM bundle WHERE id = ?", (id,)).get
+        return found
+
+    # Facts
+
+    def _delete_facts(self, instance: int, traces: set[bytes]) -> None:
+        shared: Any = self._db.execute(
+            "SELECT 1 FROM run_instance WHERE instance = ? LIMIT 1", (instance,)
+        ).get
+        runs = list(
+            self._db.execute(
+                "SELECT position, data, blobs FROM fact_run WHERE instance = ? ORDER BY first",
+                (instance,),
+            )
+        )
+        for _, _, blobs in runs:
+            self.blobs |= blob_digests(blobs)  # type: ignore[arg-type]
+        if shared is not None:
+            self._empty_facts(instance, traces, runs)
+            return
+        found: Any = self._db.execute(
+            "SELECT total(last - first + 1) FROM fact_range WHERE instance = ?", (instance,)
+        ).get
+        self.facts += int(found)
+        for table in _OF_AN_INSTANCE:
+            self._delete(table, "instance", instance)
+        self._delete("instance", "id", instance)
+
+    def _empty_facts(self, instance: int, traces: set[bytes], runs: list[Any]) -> None:
+        """Take the content out of facts of these runs, but what facts of other runs go on from."""
+        needed: set[bytes] = set()
+        grows = True
+        while grows:
+            before = len(needed)
+            for _, data, blobs in runs:
+                for fact in open_run(data, blobs, self._blobs):
+                    body = fact.body
+                    if body is not None and (fact.trace_id not in traces or body.digest in needed):
+                        needed |= {one for one in (body.base, body.digest) if one}
+            grows = len(needed) > before
+        for position, data, blobs in runs:
+            facts = open_run(data, blobs, self._blobs)
+            emptied = [_emptied(fact, needed) if fact.trace_id in traces else fact for fact in facts]
+            if emptied == facts:
+                continue
+            self.facts += sum(one != fact for one, fact in zip(emptied, facts, strict=True))
+            ready = fact_run(emptied, self._blobs)
+            self._db.execute(
+                "UPDATE fact_run SET data = ?, blobs = ? WHERE position = ?",
+                (ready.data, ready.blobs, position),
+            )
+            for fact, old in zip(emptied, facts, strict=True):
+                if old.body is not None and fact.body is None:
+                    self._db.execute(
+                        "DELETE FROM content WHERE instance = ? AND seq = ?", (instance, fact.seq)
+                    )
+
+    # Rows
+
+    def _ids(self, sql: str, *values: Any) -> set[int]:
+        rows: Any = self._db.execute(sql, values)
+        return {row[0] for row in rows}
+
+    def _delete(self, table: str, column: str, value: Any) -> int:
+        self._db.execute(f"DELETE FROM {table} WHERE {column} = ?", (value,))
+        return self._db.changes()
+
+
+def _emptied(fact: Fact, needed: set[bytes]) -> Fact:
+    body: Content | None = fact.body
+    if body is not None and body.digest not in needed:
+        body = None
+    return msgspec.structs.replace(fact, attributes={}, body=body, exchange=None)

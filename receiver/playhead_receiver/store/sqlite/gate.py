@@ -1,0 +1,43 @@
+"""Commits pass, any number at once; now and then somebody holds them up for a moment."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+
+
+class Gate:
+    """Many `one` at once, or a single `held`."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._passing = 0
+        self._held = False
+
+    @contextmanager
+    def one(self) -> Generator[None]:
+        """Pass; wait while the gate is held."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held)
+            self._passing += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._passing -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Let nobody pass; begins when those that are passing are through."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._held)
+            self._held = True
+            self._changed.wait_for(lambda: not self._passing)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held = False
+                self._changed.notify_all()

@@ -1,0 +1,150 @@
+"""Everything in the tables and the blobs, read and compared with its digests and what refers to it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from typing import Any
+
+import apsw
+
+from playhead_checkpoint import BlobFolder
+from playhead_receiver.span_view import open_frame, parse_span
+from playhead_receiver.store.cutting import DIGEST_BYTES
+from playhead_receiver.store.prepare import blob_digests, open_run
+from playhead_receiver.store.texts import Texts, addresses_in, frame_of, items_of
+from playhead_receiver.store.upkeep import Finding
+from playhead_semconv.errors import PlayheadError
+from playhead_semconv.facts import digest_of
+
+
+def verify(db: apsw.Connection, blobs: BlobFolder) -> Iterator[Finding]:
+    """What is wrong, one finding after the other."""
+    rows: Any = db.execute("PRAGMA integrity_check(20)")
+    for (said,) in rows:
+        if said != "ok":
+            yield Finding("database", "store.sqlite", str(said))
+    yield from _spans(db)
+    yield from _texts(db)
+    yield from _links(db)
+    yield from _facts(db, blobs)
+    yield from _runs(db)
+
+
+def _reading(db: apsw.Connection) -> Texts:
+    return Texts(lambda id: db.execute("SELECT data FROM bundle WHERE id = ?", (id,)).get)
+
+
+def _spans(db: apsw.Connection) -> Generator[Finding]:
+    texts = _reading(db)
+    rows: Any = db.execute(
+        "SELECT trace_id, span_id, bundle, place, resource.data FROM span LEFT JOIN resource"
+        " ON resource.id = span.resource ORDER BY bundle, place"
+    )
+    for trace_id, span_id, bundle, place, resource in rows:
+        where = f"{trace_id.hex()}/{span_id.hex()}"
+        if resource is None:
+            yield Finding("span", where, "its resource is missing")
+            continue
+        try:
+            view = parse_span(open_frame(resource + texts.span(bundle, place))[1])
+        except Exception as problem:  # whatever damage makes of it
+            yield Finding("span", where, _said(problem))
+            continue
+        if (view.trace_id, view.span_id) != (trace_id, span_id):
+            yield Finding("span", where, f"it is {view.trace_id.hex()}/{view.span_id.hex()}")
+
+
+def _texts(db: apsw.Connection) -> Generator[Finding]:
+    texts = _reading(db)
+    rows: Any = db.execute("SELECT digest, address FROM text ORDER BY address")
+    for digest, address in rows:
+        try:
+            found = digest_of(texts.text(address))[:DIGEST_BYTES]
+        except Exception as problem:
+            yield Finding("text", digest.hex(), _said(problem))
+            continue
+        if found != digest:
+            yield Finding("text", digest.hex(), f"what is at {address} differs from its digest")
+
+
+def _links(db: apsw.Connection) -> Generator[Finding]:
+    """References between bundles of different traces without a link, and links to nothing."""
+    owners: dict[int, bytes] = {}
+    rows: Any = db.execute("SELECT id, trace_id FROM bundle")
+    for id, trace_id in rows:
+        owners[id] = trace_id
+    rows = db.execute("SELECT id, data FROM bundle ORDER BY id")
+    for id, data in rows:
+        try:
+            refers = {one for item in items_of(data) for one in addresses_in(item, id)}
+        except Exception as problem:
+            yield Finding("text", f"frame {id}", _said(problem))
+            continue
+        linked: Any = db.execute(
+            "SELECT target FROM text_link JOIN json_each(?) ON target = value WHERE bundle = ?",
+            (str(sorted(refers)), id),
+        )
+        known = {row[0] for row in linked}
+        for address in sorted(refers):
+            owner = owners.get(frame_of(address))
+            if owner is None:
+                yield Finding("link", f"frame {id}", f"frame {frame_of(address)} is missing")
+            elif address not in known and frame_of(address) != id and (owner != owners[id] or not owner):
+                yield Finding("link", f"frame {id}", f"text {address} of another run is not linked")
+    rows = db.execute("SELECT target, bundle FROM text_link")
+    for target, id in rows:
+        if id not in owners or frame_of(target) not in owners:
+            yield Finding("link", f"frame {id}", f"a link to text {target} is left over")
+
+
+def _facts(db: apsw.Connection, blobs: BlobFolder) -> Generator[Finding]:
+    there: dict[int, list[tuple[int, int]]] = {}
+    rows: Any = db.execute(
+        "SELECT fact_run.instance, first, last, data, blobs, instance.instance FROM fact_run"
+        " LEFT JOIN instance ON instance.id = fact_run.instance ORDER BY fact_run.instance, first"
+    )
+    for row, first, last, data, offloaded, instance in rows:
+        name = "an unknown process" if instance is None else instance.hex()
+        where = f"{name} {first}-{last}"
+        ranges = there.setdefault(row, [])
+        if ranges and ranges[-1][1] == first - 1:
+            ranges[-1] = (ranges[-1][0], last)
+        else:
+            ranges.append((first, last))
+        try:
+            for digest in blob_digests(offloaded):
+                if not blobs.has(digest):
+                    yield Finding("blob", digest.hex(), f"missing, and {where} needs it")
+            facts = open_run(data, offloaded, blobs)
+        except Exception as problem:
+            yield Finding("facts", where, _said(problem))
+            continue
+        if [fact.seq for fact in facts] != list(range(first, last + 1)):
+            yield Finding("facts", where, "the numbers are others")
+        for fact in facts:
+            body = fact.body
+            whole = body is not None and body.base is None and body.inline is not None and body.digest
+            if whole and body is not None and digest_of(body.inline or b"") != body.digest:
+                if body.size == len(body.inline or b""):
+                    yield Finding("facts", f"{name} {fact.seq}", "its body differs from its digest")
+    rows = db.execute("SELECT instance, first, last FROM fact_range ORDER BY instance, first")
+    said: dict[int, list[tuple[int, int]]] = {}
+    for row, first, last in rows:
+        said.setdefault(row, []).append((first, last))
+    for row in said.keys() | there.keys():
+        if said.get(row) != there.get(row):
+            yield Finding(
+                "facts", f"process {row}", "the numbers that are here are not those that are listed"
+            )
+
+
+def _runs(db: apsw.Connection) -> Generator[Finding]:
+    rows: Any = db.execute(
+        "SELECT DISTINCT trace_id FROM span WHERE trace_id NOT IN (SELECT trace_id FROM run)"
+    )
+    for (trace_id,) in rows:
+        yield Finding("run", trace_id.hex(), "it has spans and is not listed")
+
+
+def _said(problem: Exception) -> str:
+    return problem.what if isinstance(problem, PlayheadError) else f"it cannot be read: {problem}"

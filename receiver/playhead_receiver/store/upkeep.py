@@ -1,0 +1,75 @@
+"""What keeps a store in order: checking it, deleting from it, copying it. Beside the Store protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from playhead_receiver.store.protocol import Store
+
+HELD = "held"
+"""Mark of a run that is never deleted."""
+FLAGGED = "flagged"
+"""Mark of a run that somebody wants to keep for longer."""
+TEST = "test"
+"""Mark of a run that is of no interest soon."""
+MARKS = (HELD, FLAGGED, TEST)
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """Something that is wrong with a store."""
+
+    what: str
+    """``database``, ``span``, ``text``, ``link``, ``facts``, ``blob`` or ``run``."""
+    where: str
+    problem: str
+
+
+class Deleted(msgspec.Struct, frozen=True):
+    """What is no more."""
+
+    runs: int = 0
+    spans: int = 0
+    facts: int = 0
+    blobs: int = 0
+    wiped: bool = True
+    """Nothing of it is left in the file and its log; False while a reader holds an older state."""
+
+
+class Upkeep(Store, Protocol):
+    """A store that can be kept in order. Readers and commits go on meanwhile."""
+
+    def verify(self) -> Iterator[Finding]:
+        """Read everything, compare it with its digests and with what refers to it; what is wrong."""
+        ...
+
+    def delete(self, trace_ids: Sequence[bytes]) -> Deleted:
+        """Delete runs with all that only they hold: spans, facts, texts, blobs, names of resources.
+
+        The tape of a process that other runs share stays, numbered as it was, without the content that
+        was theirs. What is deleted is overwritten, not only forgotten. Names are not given again.
+        """
+        ...
+
+    def sweep(self) -> Deleted:
+        """Delete what nothing refers to, such as blobs of a commit that never came to its end."""
+        ...
+
+    def mark(self, trace_id: bytes, word: str, on: bool = True) -> None:
+        """Put one of `MARKS` on a run, or take it off."""
+        ...
+
+    def marks(self) -> dict[bytes, set[str]]:
+        """The marks of all runs that have any."""
+        ...
+
+    def size_bytes(self) -> int:
+        """Bytes that are in use on disk; what was deleted is used again and does not count."""
+        ...
+
+    def backup(self, folder: Path) -> None:
+        """Copy one state of the store into an empty or new folder; `StoreError` if it is neither."""
+        ...

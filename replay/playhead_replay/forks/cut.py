@@ -1,0 +1,89 @@
+"""A tape cut short: what a fork or a resume plays before it goes on for real."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from playhead_replay.exchanges import RecordedExchange, lane_names
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Content, Fact
+from playhead_semconv.seams import Tape
+from playhead_semconv.tapes import fold_exchanges
+
+OWN_DOING = ("CancelledError", "GeneratorExit", "KeyboardInterrupt", "SystemExit")
+"""What ends an exchange when its process does."""
+
+LAST_WORDS = (
+    e.PLAYHEAD_PROCESS_EXIT,
+    e.PLAYHEAD_PROCESS_HEARTBEAT,
+    e.PLAYHEAD_LANE,
+    e.PLAYHEAD_SPAN_START,
+)
+
+
+class CutTape:
+    """The facts of a tape up to a number, some of them replaced; its content is that of the tape."""
+
+    def __init__(self, tape: Tape, end: int, replaced: Iterable[Fact] = ()) -> None:
+        """``end``: number of the first fact that is not on it."""
+        self._tape = tape
+        self._end = end
+        self._replaced = {fact.seq: fact for fact in replaced}
+
+    @property
+    def instance(self) -> bytes:
+        """Whose facts these are."""
+        return self._tape.instance
+
+    def facts(self, after: int = -1) -> Iterator[Fact]:
+        """Facts with ``seq > after``, ascending."""
+        for fact in self._tape.facts(after):
+            if fact.seq >= self._end:
+                return
+            yield self._replaced.get(fact.seq, fact)
+
+    def read(self, content: Content) -> bytes:
+        """The bytes of a content of this tape."""
+        return content.inline if _is_whole(content) else self._tape.read(content)  # type: ignore[return-value]
+
+
+def _is_whole(content: Content) -> bool:
+    return content.inline is not None and content.base is None
+
+
+def end_of_life(tape: Tape) -> int:
+    """Number behind the last fact that is the program's doing, and not that of its end.
+
+    What a process that ends in order says of what it leaves undone is no answer of the world.
+    """
+    facts = list(tape.facts())
+    end = facts[-1].seq + 1 if facts else 0
+    for fact in reversed(facts):
+        if fact.name not in LAST_WORDS and not _is_left(fact):
+            break
+        end = fact.seq
+    # A lane that was declared may be needed, and a heartbeat does not hurt: only what ends goes.
+    ending = [fact.seq for fact in facts if fact.seq >= end and (_is_left(fact) or _is_exit(fact))]
+    return min(ending, default=facts[-1].seq + 1 if facts else 0)
+
+
+def _is_exit(fact: Fact) -> bool:
+    return fact.name == e.PLAYHEAD_PROCESS_EXIT
+
+
+def _is_left(fact: Fact) -> bool:
+    if fact.name != e.PLAYHEAD_EXCHANGE_END or fact.delivery is not None:
+        return False
+    error = str(fact.attributes.get(a.PLAYHEAD_ERROR_QUALNAME, ""))
+    return fact.attributes.get(a.PLAYHEAD_END_HOW) == "abandoned" or error in OWN_DOING
+
+
+def unanswered(tape: Tape) -> list[RecordedExchange]:
+    """What was asked on ``tape`` and not answered, in order of the requests."""
+    names = lane_names(tape)
+    return [
+        RecordedExchange(exchange, tape, names.get(exchange.id.lane, f"{exchange.id.lane:016x}"))
+        for exchange in fold_exchanges(tape.facts()).values()
+        if exchange.end is None and exchange.ask.direction == "out"
+    ]

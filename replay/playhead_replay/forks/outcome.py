@@ -1,0 +1,114 @@
+"""What became of a fork: how far the tape answered, and where the world did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from playhead_replay.exchanges import RecordedExchange
+from playhead_replay.run import Run
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Fidelity
+
+PLAYED = (Fidelity.EXACT, Fidelity.MOVED, Fidelity.CHANGED)
+PRINTS = ("stdout", "stderr")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The exchanges of a fork by who answered them."""
+
+    played_steps: list[int]
+    """Steps that the tape answered."""
+    live_steps: list[int]
+    """Steps of which something went to the world."""
+    played: int
+    """Exchanges that the tape answered."""
+    changed: int
+    """Of these, with an edited answer."""
+    live: int
+    blocked: list[str]
+    """What was refused."""
+    not_repeated: int
+    """Writes that the origin had done."""
+
+    @classmethod
+    def of(cls, run: Run) -> Outcome:
+        """Of a run that was forked or resumed."""
+        numbers = run.step_numbers()
+        steps: dict[int, set[str]] = {}
+        played = changed = live = not_repeated = 0
+        blocked: list[str] = []
+        for exchange in run.exchanges:
+            if exchange.exchange.ask.direction != "out":
+                continue
+            how = answered_by(exchange)
+            if how == "blocked":
+                blocked.append(f"{exchange.name} {exchange.key}")
+            elif how == "live":
+                live += 1
+            else:
+                played += 1
+                changed += how == Fidelity.CHANGED
+                not_repeated += exchange.exchange.ask.effect == "write"
+            number = numbers.get((exchange.instance, str(exchange.exchange.id)))
+            if number is not None:
+                steps.setdefault(number, set()).add("live" if how == "live" else "tape")
+        not_repeated += sum(1 for tape in run.tapes for fact in tape.facts() if _is_done(fact))
+        return cls(
+            sorted(number for number, how in steps.items() if how == {"tape"}),
+            sorted(number for number, how in steps.items() if "live" in how),
+            played,
+            changed,
+            live,
+            blocked,
+            not_repeated,
+        )
+
+    def lines(self) -> list[str]:
+        """In words."""
+        if not self.played:
+            return ["nothing was answered by the tape"]
+        first = f"{ranges(self.played_steps)} replayed" if self.played_steps else "no step replayed"
+        lines = [f"{first}, {self.played} exchanges from tape, {self.not_repeated} effects not repeated"]
+        if self.live_steps:
+            lines.append(f"live from {self.live_steps[0]}")
+        elif self.live:
+            lines.append(f"{self.live} exchanges live, none of a step")
+        else:
+            lines.append("nothing went live: the tape answered everything")
+        lines += [f"refused: {one}" for one in self.blocked]
+        return lines
+
+
+def answered_by(exchange: RecordedExchange) -> str:
+    """``exact``, ``moved``, ``changed``, ``blocked`` or ``live``."""
+    at = exchange.exchange.ask.details
+    stated = at.get(a.PLAYHEAD_FIDELITY, "live")
+    if exchange.exchange.fidelity is Fidelity.BLOCKED or stated == Fidelity.BLOCKED:
+        return "blocked"
+    return str(stated) if stated in PLAYED else "live"
+
+
+def ranges(numbers: list[int]) -> str:
+    """Numbers in short.
+
+    >>> ranges([1, 2, 3, 5])
+    '1–3, 5'
+    """
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in found)
+
+
+def _is_done(fact: Any) -> bool:
+    """Whether a fact is an effect on a file that was not done again."""
+    if fact.name != e.PLAYHEAD_EFFECT:
+        return False
+    at = fact.attributes
+    return at.get(a.PLAYHEAD_FIDELITY) == Fidelity.EXACT and at[a.PLAYHEAD_EFFECT_KIND] not in PRINTS

@@ -1,0 +1,123 @@
+"""The other processes of a run: those that its program started and that were recorded themselves.
+
+Each is executed again by itself, with its own tape: what its parent gave it on stdin is on that tape,
+and what it said to its parent is compared with it. The parent is answered from its own. So it does not
+matter how many run at once, nor which is faster.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from playhead_replay.command import Command
+from playhead_replay.run import Run, gaps_of
+from playhead_replay.surroundings import moved
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import PlayheadError
+from playhead_semconv.facts import ExchangeId
+from playhead_semconv.places import Places
+from playhead_semconv.seams import Tape
+from playhead_semconv.tapes import MemoryTape
+
+WORKER = "--multiprocessing-fork"
+"""Among the words of a process of `multiprocessing`."""
+
+STANDING_FOR = {"python": "{python}", "cwd": "{cwd}"}
+"""In what a parent told its child, in the place of the interpreter and of the folder of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildProcess:
+    """A recorded process that another one of the run started."""
+
+    name: str
+    """Its script and first words, each once in a run: ``child.py one``, ``child.py one (2)``."""
+    tape: Tape
+    command: Command
+    folder: Path
+    environment: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What its parent gave it and had otherwise itself."""
+    why_not: str = ""
+    """Why it is not executed again; empty where it can be."""
+
+
+def children_of(
+    run: Run, places: Places, interpreter: str, folder: Path, *, force: bool = False
+) -> Iterator[ChildProcess]:
+    """The other processes of ``run``, in order of their start.
+
+    ``places``: from the recorded folders to those that are here. ``interpreter`` and ``folder``: of the
+    process that the run began in, here. ``force``: execute a changed script too.
+    """
+    known = {tape.instance.hex(): tape for tape in run.tapes}
+    seen: Counter[str] = Counter()
+    for tape in run.tapes:
+        first = next(tape.facts(), None)
+        parent = None if first is None else first.attributes.get(a.PLAYHEAD_PROCESS_PARENT_INSTANCE)
+        if first is None or tape is run.tape or parent not in known:
+            continue  # a service that takes part in the same trace is nobody's child
+        command = Command.of_fact(first)
+        name = name_of(command)
+        seen[name] += 1
+        if seen[name] > 1:
+            name = f"{name} ({seen[name]})"
+        here = Path(places.text(command.cwd))
+        exchange = first.attributes.get(a.PLAYHEAD_PROCESS_PARENT_EXCHANGE)
+        why_not = _why_not(tape, command, exchange)
+        given: dict[str, str] = {}
+        if not why_not:
+            command = moved(command, here, places)
+            why_not = _not_here(command, here, force)
+            told = {"python": interpreter, "cwd": str(folder)}
+            given = _given(known[str(parent)], str(exchange), told)
+        yield ChildProcess(name, tape, command, here, given, why_not)
+
+
+def name_of(command: Command) -> str:
+    """How a process is called in a report: its script, and its first argument that is no option."""
+    script = command.script if command.is_module else os.path.basename(command.script) or "python"
+    words = [word for word in command.arguments[:1] if not word.startswith("-") and len(word) <= 40]
+    return " ".join([script, *words])
+
+
+def _why_not(tape: Tape, command: Command, exchange: Any) -> str:
+    if WORKER in command.arguments:
+        return "it is a process of multiprocessing, which is not replayed"
+    if not exchange:
+        return "it was forked, or its start was not recorded"
+    if gaps := gaps_of(tape):
+        return str(gaps[0])
+    recorded = MemoryTape(tape.facts(), tape.instance).exchanges().values()
+    if any(one.ask.body.size and not one.ask.body.digest for one in recorded):
+        return "it was recorded without content"
+    return ""
+
+
+def _not_here(command: Command, folder: Path, force: bool) -> str:
+    if not folder.is_dir():
+        return f"its folder is not here: {folder}"
+    try:
+        if not force:
+            command.require_unchanged(folder)
+        elif (path := command.script_path(folder)) is not None and not path.is_file():
+            return f"{command.script} is not in {folder}"
+    except PlayheadError as problem:
+        return problem.what
+    return ""
+
+
+def _given(parent: Tape, exchange: str, told: Mapping[str, str]) -> dict[str, str]:
+    """What the parent put into the environment of its child, as its tape tells."""
+    asked = MemoryTape(parent.facts(), parent.instance).exchanges().get(ExchangeId.parse(exchange))
+    if asked is None:
+        return {}
+    changed: dict[str, str] = json.loads(parent.read(asked.ask.body)).get("environment", {})
+    for key, sign in STANDING_FOR.items():
+        changed = {name: value.replace(sign, told[key]) for name, value in changed.items()}
+    return changed

@@ -1,0 +1,73 @@
+"""`playhead verify`, `gc`, `backup` and `restore`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import apsw
+from support.cli import CommandLine, refund, store_run
+from support.handmade import NOW_INSTANCE, NOW_TRACE
+
+from playhead_receiver.store import Query, open_store
+
+
+def names(data_dir: Path) -> list[str]:
+    store = open_store(data_dir, read_only=True)
+    try:
+        return [run.name for run in store.runs(Query())]
+    finally:
+        store.close()
+
+
+def test_a_store_that_is_whole_and_one_that_is_not(playhead: CommandLine):
+    store_run(playhead.data_dir, refund())
+    found = playhead("verify")
+    assert (found.status, found.out) == (0, "")
+    assert "is whole" in found.err
+    database = apsw.Connection(str(playhead.data_dir / "store.sqlite"))
+    database.execute("DELETE FROM fact_run")
+    database.close()
+    found = playhead("verify")
+    assert (found.status, found.lines) == (
+        1,
+        ["facts process 1: the numbers that are here are not those that are listed"],
+    )
+    (problem,) = json.loads(playhead("verify", "--json").out)["findings"]
+    assert problem["what"] == "facts"
+
+
+def test_runs_go_when_their_time_is_over_and_a_held_one_stays(playhead: CommandLine):
+    first = store_run(playhead.data_dir, refund())
+    second = store_run(playhead.data_dir, refund(NOW_TRACE, NOW_INSTANCE))
+    assert playhead("gc").err == "playhead: deleted 0 runs: 0 spans, 0 facts, 0 blobs\n"
+    assert playhead("gc", "--mark", first, "held").err == f"playhead: {first} is held\n"
+    assert playhead("gc", "--failure", "1s", "--dry-run").lines == [second]
+    assert playhead("gc", "--agent", "refund=1s", "-n", "--json").out == (
+        f'{{"schema_version": 1, "would_delete": ["{second}"]}}\n'
+    )
+    done = json.loads(playhead("gc", "--failure", "1s", "--json").out)
+    assert (done["deleted"]["runs"], done["wiped"]) == (1, True)
+    assert names(playhead.data_dir) == [first]
+    playhead("gc", "--unmark", first, "held")
+    assert "deleted 1 run:" in playhead("gc", "--failure", "1s").err
+    assert names(playhead.data_dir) == []
+    assert playhead("verify").status == 0
+
+
+def test_what_cannot_be_read_is_said(playhead: CommandLine):
+    name = store_run(playhead.data_dir, refund())
+    assert "'soon' is no duration" in playhead("gc", "--success", "soon").err
+    assert "fine is no mark" in playhead("gc", "--mark", name, "fine").err
+    assert playhead("gc", "--mark", "nobody", "held").status == 2
+
+
+def test_a_backup_is_restored_elsewhere(playhead: CommandLine, tmp_path: Path):
+    name = store_run(playhead.data_dir, refund())
+    assert playhead("backup", str(tmp_path / "copy")).status == 0
+    assert "not empty" in playhead("backup", str(tmp_path / "copy")).err
+    assert "already" in playhead("restore", str(tmp_path / "copy")).err
+    other = CommandLine(tmp_path / "other", playhead._capture)  # pyright: ignore[reportPrivateUsage]
+    assert other("restore", str(tmp_path / "copy")).status == 0
+    assert names(other.data_dir) == [name]
+    assert other("verify").status == 0
