@@ -8,6 +8,7 @@ is open for writing then lies in the scratch folder, and its descriptor becomes 
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import stat
@@ -15,9 +16,17 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from playhead_instrumentation import lanes
+from playhead_instrumentation import databases, lanes
 from playhead_instrumentation.drivers.bodies import common_prefix
-from playhead_instrumentation.drivers.files import Files, Handle, Real, Written, how_of, opening
+from playhead_instrumentation.drivers.files import (
+    DATABASE,
+    Files,
+    Handle,
+    Real,
+    Written,
+    how_of,
+    opening,
+)
 from playhead_instrumentation.drivers.played_files import PlayedFiles
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fact, Fidelity
@@ -40,6 +49,12 @@ class BranchFiles(PlayedFiles):
         self._given = threading.local()
         self._scratch: dict[int, tuple[Handle, int]] = {}
         """Files in the scratch folder that the program writes to, by descriptor, with their flags."""
+        self.say: Callable[[str], None] = log.warning
+        """Told what is not as it was."""
+        self._copies: set[str] = set()
+        """Databases of which the program has a copy in the scratch folder."""
+        self._at_disk: set[str] = set()
+        """Databases that it works on where they are."""
         super().__init__(*args, **kwargs)
         # What the tape holds is not said again.
         self._held |= {fact.body.digest for fact in self._tape.facts() if fact.body is not None}
@@ -89,6 +104,35 @@ class BranchFiles(PlayedFiles):
         if handle is not None:
             self._scratch[fd] = handle, flags
         return fd
+
+    def database(self, path: str) -> str | None:
+        """See `Files.database`. A copy, where the disk does not hold what was recorded."""
+        if path not in self._copies:
+            recorded = self._by_tape(DATABASE, path) and path not in self._at_disk
+            if not recorded or self._as_recorded(path, self._given.answer[0]):
+                self._given.answer = None
+                self._at_disk.add(path)
+                return Files.database(self, path)
+            self._copies.add(path)
+            self.say(f"{path} is not as it was recorded: the program works on a copy, the file stays")
+        else:
+            self._by_tape(DATABASE, path)
+        return super().database(path)
+
+    def _as_recorded(self, path: str, fact: Fact) -> bool:
+        at = fact.attributes
+        if fact.body is not None:
+            data = databases.snapshot(path) if os.path.isfile(path) else None
+            recorded = self._tape.read(fact.body)
+            return data is not None and databases.dump(data) == databases.dump(recorded)
+        if a.PLAYHEAD_FILE_SIZE in at:
+            found = os.stat(path) if os.path.isfile(path) else None
+            looks = None if found is None else (found.st_size, found.st_mtime_ns)
+            return looks == (at[a.PLAYHEAD_FILE_SIZE], at[a.PLAYHEAD_FILE_MTIME_NS])
+        return at.get(a.PLAYHEAD_FILE_ERROR) != errno.ENOENT or not os.path.lexists(path)
+
+    def _database_place(self, path: str) -> str:
+        return self.place(path) if path in self._copies else path
 
     def closing(self, fd: int) -> None:
         """See `Files.closing`."""
