@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from playhead_receiver.forward import Forwarder
+from playhead_receiver.indexing import Indexer
 from playhead_receiver.intake import Intake
 from playhead_receiver.intake.http import http_app
 from playhead_receiver.lock import WriterLock
-from playhead_receiver.store import Store, open_store
+from playhead_receiver.store import Upkeep, open_store
 from playhead_semconv.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
@@ -57,15 +58,16 @@ class Receiver:
         self._forward_facts = forward_facts
         self._token = token
         self._lock: WriterLock | None = None
-        self._store: Store | None = None
+        self._store: Upkeep | None = None
         self._intake: Intake | None = None
         self._http: _HttpServer | None = None
         self._grpc: grpc.Server | None = None
         self._grpc_endpoint = ""
         self._forwarders: list[Forwarder] = []
+        self._indexer: Indexer | None = None
 
     @property
-    def store(self) -> Store:
+    def store(self) -> Upkeep:
         """The store that this receiver writes to."""
         if self._store is None:
             raise UsageError("the receiver is not running")
@@ -109,6 +111,8 @@ class Receiver:
                 )
                 self._forwarders.append(forwarder)
                 forwarder.start()
+            self._indexer = Indexer(self._store)
+            self._indexer.start()
             self._lock.announce(self.http_endpoint, self.grpc_endpoint)
         except BaseException:
             self.stop(drain_s=0)
@@ -126,12 +130,15 @@ class Receiver:
             stopped.wait()
         for forwarder in self._forwarders:
             forwarder.stop()
+        if self._indexer is not None:
+            self._indexer.stop()
         if self._store is not None:
             self._store.close()
         if self._lock is not None:
             self._lock.release()
         self._grpc = self._http = self._intake = self._store = self._lock = None
         self._forwarders = []
+        self._indexer = None
 
     def run_forever(self, on_ready: Callable[[Receiver], None] | None = None) -> None:
         """Start, and stop at SIGTERM or SIGINT. For the main thread of a process of its own.

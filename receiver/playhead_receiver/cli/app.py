@@ -22,6 +22,7 @@ VERBS = {
     "record": "run a Python agent and record it",
     "ls": "list runs, newest first",
     "show": "show a run as a tree of steps, or one step whole",
+    "search": "find what was said, in all runs",
     "tail": "follow a run while it goes on",
     "resume": "bring a dead run to its end",
     "replay": "run the recorded command again, answered from its tape",

@@ -20,13 +20,15 @@ from playhead_receiver.store.protocol import (
 from playhead_receiver.store.sqlite import SqliteStore
 from playhead_receiver.store.sqlite.backup import restore
 from playhead_receiver.store.sqlite.schema import FILE, is_older
-from playhead_receiver.store.upkeep import Deleted, Finding, Upkeep
+from playhead_receiver.store.upkeep import Deleted, Finding, Hit, Lag, Upkeep
 
 __all__ = [
     "Batch",
     "Change",
     "Deleted",
     "Finding",
+    "Hit",
+    "Lag",
     "Query",
     "Receipt",
     "RunStatus",

@@ -39,6 +39,26 @@ class Deleted(msgspec.Struct, frozen=True):
     """Nothing of it is left in the file and its log; False while a reader holds an older state."""
 
 
+class Hit(msgspec.Struct, frozen=True):
+    """Where something is said."""
+
+    trace_id: str
+    span_id: str
+    """The span that was the first to say it, as far as it is kept."""
+    time_ns: int
+    excerpt: str
+    """What stands around the first of the words."""
+
+
+class Lag(msgspec.Struct, frozen=True):
+    """What is stored and cannot be searched yet."""
+
+    bundles: int
+    """Groups of spans."""
+    fact_runs: int
+    """Groups of facts."""
+
+
 class Upkeep(Store, Protocol):
     """A store that can be kept in order. Readers and commits go on meanwhile."""
 
@@ -64,6 +84,21 @@ class Upkeep(Store, Protocol):
 
     def marks(self) -> dict[bytes, set[str]]:
         """The marks of all runs that have any."""
+        ...
+
+    def index(self) -> int:
+        """Make some more of the store searchable; 0 when all of it is."""
+        ...
+
+    def lag(self) -> Lag:
+        """How far the search is behind."""
+        ...
+
+    def search(self, text: str, limit: int = 20) -> list[Hit]:
+        """Where all words are said together, newest first. `UsageError` if there is no word.
+
+        ``"…"`` is a phrase, ``*`` behind a word stands for any end of it.
+        """
         ...
 
     def size_bytes(self) -> int:

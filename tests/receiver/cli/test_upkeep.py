@@ -1,15 +1,18 @@
-"""`playhead verify`, `gc`, `backup` and `restore`."""
+"""`playhead search`, `verify`, `gc`, `backup` and `restore`."""
 
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import apsw
+from support.batches import span_of
 from support.cli import CommandLine, refund, store_run
 from support.handmade import NOW_INSTANCE, NOW_TRACE
 
-from playhead_receiver.store import Query, open_store
+from playhead_receiver.server import Receiver
+from playhead_receiver.store import Batch, Lag, Query, open_store
 
 
 def names(data_dir: Path) -> list[str]:
@@ -60,6 +63,26 @@ def test_what_cannot_be_read_is_said(playhead: CommandLine):
     assert "'soon' is no duration" in playhead("gc", "--success", "soon").err
     assert "fine is no mark" in playhead("gc", "--mark", name, "fine").err
     assert playhead("gc", "--mark", "nobody", "held").status == 2
+
+
+def test_what_was_said_is_found(playhead: CommandLine):
+    name = store_run(playhead.data_dir, refund())
+    found = playhead("search", "order", "81?")
+    assert found.status == 0
+    assert all(line.startswith(f"{name}:") and "order 81" in line for line in found.lines)
+    (hit,) = json.loads(playhead("search", '"order 81"', "content", "--json").out)["hits"]
+    assert hit["run"] == name
+    assert playhead("search", "zeppelin").status == 1
+    with playhead_receiver_of(playhead.data_dir) as receiver:
+        receiver.store.commit(Batch([span_of(b"q" * 16, 1, text="zeppelin")]))
+        deadline = time.monotonic() + 60
+        while receiver.store.lag() != Lag(0, 0):
+            assert time.monotonic() < deadline
+        assert playhead("search", "zeppelin").lines[0].startswith("refund-2:00000000")
+
+
+def playhead_receiver_of(data_dir: Path) -> Receiver:
+    return Receiver(data_dir, http_port=0, grpc_port=None)
 
 
 def test_a_backup_is_restored_elsewhere(playhead: CommandLine, tmp_path: Path):

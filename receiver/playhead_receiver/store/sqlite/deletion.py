@@ -101,6 +101,7 @@ class Deletion:
             return set()
         for place in dropped:
             self._forget_text(id, place, items[place])
+            self._unsearch(address_of(id, place), fact=False)
         kept = [item if place in live else None for place, item in enumerate(items)]
         gone = self._refers(id, items) - self._refers(id, kept)
         released: set[int] = set()
@@ -167,6 +168,8 @@ class Deletion:
             "SELECT total(last - first + 1) FROM fact_range WHERE instance = ?", (instance,)
         ).get
         self.facts += int(found)
+        for position, data, blobs in runs:
+            self._unsearch_facts(position, len(open_run(data, blobs, self._blobs)))
         for table in _OF_AN_INSTANCE:
             self._delete(table, "instance", instance)
         self._delete("instance", "id", instance)
@@ -188,6 +191,9 @@ class Deletion:
             emptied = [_emptied(fact, needed) if fact.trace_id in traces else fact for fact in facts]
             if emptied == facts:
                 continue
+            self._unsearch_facts(
+                position, len(facts), [one != fact for one, fact in zip(emptied, facts, strict=True)]
+            )
             self.facts += sum(one != fact for one, fact in zip(emptied, facts, strict=True))
             ready = fact_run(emptied, self._blobs)
             self._db.execute(
@@ -201,6 +207,15 @@ class Deletion:
                     )
 
     # Rows
+
+    def _unsearch_facts(self, position: int, count: int, which: Sequence[bool] | None = None) -> None:
+        first = position - count + 1
+        for place in range(count):
+            if which is None or which[place]:
+                self._unsearch(first + place, fact=True)
+
+    def _unsearch(self, row: int, *, fact: bool) -> None:
+        self._db.execute("INSERT INTO unsearch VALUES (?, ?)", (row, fact))
 
     def _ids(self, sql: str, *values: Any) -> set[int]:
         rows: Any = self._db.execute(sql, values)

@@ -25,10 +25,11 @@ from playhead_receiver.store.sqlite.deletion import Deletion
 from playhead_receiver.store.sqlite.gate import Gate
 from playhead_receiver.store.sqlite.reader import Reader
 from playhead_receiver.store.sqlite.schema import FILE
+from playhead_receiver.store.sqlite.search import Search
 from playhead_receiver.store.sqlite.tape import SqliteTape
 from playhead_receiver.store.sqlite.verify import verify
 from playhead_receiver.store.sqlite.writer import Writer
-from playhead_receiver.store.upkeep import Deleted, Finding
+from playhead_receiver.store.upkeep import Deleted, Finding, Hit, Lag
 from playhead_semconv.errors import StoreUnavailable
 from playhead_semconv.facts import Fact
 
@@ -54,6 +55,7 @@ class SqliteStore:
         self._blobs = BlobFolder(data_dir / BLOBS)
         self._writer = None if read_only else Writer(path, self._blobs)
         self._reader = Reader(path, self._blobs)
+        self._search = Search(data_dir, self._reader, self)
         self._cutter = Cutter()
         self._commits = Gate()
         self._blob_deletion = threading.Lock()
@@ -90,6 +92,7 @@ class SqliteStore:
 
         done = self._errands().run(delete)
         blobs = self._delete_blobs(done.blobs)
+        self._forget_words()
         return Deleted(done.runs, done.spans, done.facts, blobs, self._wipe())
 
     def sweep(self) -> Deleted:
@@ -112,6 +115,20 @@ class SqliteStore:
             found.setdefault(trace_id, set()).add(word)
         return found
 
+    def index(self) -> int:
+        """Make some more of the store searchable; 0 when all of it is."""
+        self._errands()
+        self._forget_words()
+        return self._search.index()
+
+    def lag(self) -> Lag:
+        """How far the search is behind."""
+        return self._search.lag()
+
+    def search(self, text: str, limit: int = 20) -> list[Hit]:
+        """Where all words are said together, newest first."""
+        return self._search.search(text, limit)
+
     def size_bytes(self) -> int:
         """Bytes that are in use: pages of the database, blobs."""
         with self._reader.connection() as db:
@@ -123,6 +140,14 @@ class SqliteStore:
         """Copy one state of the store into an empty or new folder."""
         with self._blob_deletion, self._reader.connection() as db:
             copy_store(db, self._blobs, folder)
+
+    def _forget_words(self) -> None:
+        """Take out of the index what was deleted."""
+        last = self._search.forget()
+        if last:
+            self._errands().run(
+                lambda db: db.execute("DELETE FROM unsearch WHERE rowid <= ?", (last,)) and None
+            )
 
     def _errands(self) -> Writer:
         if self._writer is None:

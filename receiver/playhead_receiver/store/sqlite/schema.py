@@ -12,7 +12,7 @@ import apsw
 from playhead_semconv.errors import StoreUnavailable
 
 FILE = "store.sqlite"
-VERSION = 3
+VERSION = 4
 APPLICATION_ID = 0x706C6864
 CHECKPOINT_PAGES = 4000
 BUSY_TIMEOUT_MS = 10_000
@@ -101,6 +101,9 @@ CREATE INDEX run_instance_of ON run_instance(instance);
 CREATE TABLE mark(
     trace_id BLOB NOT NULL, word TEXT NOT NULL, PRIMARY KEY(trace_id, word)) WITHOUT ROWID;
 
+-- Rows of the search index whose texts (0) or facts (1) were deleted.
+CREATE TABLE unsearch(row INTEGER NOT NULL, fact INTEGER NOT NULL);
+
 -- The last number given to a run of an agent; numbers are never reused.
 CREATE TABLE agent(word TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
 """
@@ -121,6 +124,7 @@ MIGRATIONS = {
         trace_id BLOB NOT NULL, word TEXT NOT NULL, PRIMARY KEY(trace_id, word)) WITHOUT ROWID;
     """,
     2: "CREATE INDEX run_instance_of ON run_instance(instance);",
+    3: "CREATE TABLE unsearch(row INTEGER NOT NULL, fact INTEGER NOT NULL);",
 }
 """What makes the next schema of each one; forward only."""
 

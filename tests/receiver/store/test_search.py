@@ -1,0 +1,165 @@
+"""Whatever was said is found, in the span that said it first."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.batches import span_of
+from support.handmade import TRACE, HandMade
+from support.leftout import chat
+from support.leftovers import finds
+
+from playhead_receiver.store import Batch, Lag, Upkeep, open_store
+from playhead_receiver.store.plain import plain_text
+from playhead_semconv.errors import UsageError
+
+
+def trace(number: int) -> bytes:
+    return bytes([number]) * 16
+
+
+def history(*said: str) -> str:
+    return json.dumps([{"role": "user", "parts": [{"type": "text", "content": one}]} for one in said])
+
+
+def indexed(store: Upkeep) -> Upkeep:
+    while store.index():
+        pass
+    assert store.lag() == Lag(0, 0)
+    return store
+
+
+def where(store: Upkeep, text: str) -> list[tuple[str, int]]:
+    return [(hit.trace_id[:2], int(hit.span_id, 16)) for hit in store.search(text)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    opened = open_store(tmp_path)
+    said = [f"Where is order {number}? " + "It was a müßige Frage.\n" * 6 for number in range(80, 84)]
+    for step in range(1, 5):
+        text = history(*said[:step])
+        opened.commit(Batch([span_of(trace(1), step, name="chat gpt-4o", gen_ai__input__messages=text)]))
+    small = {"gen_ai__tool__name": "refund", "note": "kleine Notiz"}
+    opened.commit(Batch([span_of(trace(2), 9, name="execute_tool refund", **small)]))
+    yield opened
+    opened.close()
+
+
+def test_a_text_is_found_once_in_the_span_that_said_it_first(store: Upkeep):
+    assert store.lag().bundles == 5
+    assert store.search("order") == []
+    indexed(store)
+    assert where(store, "order 82") == [("01", 3)]
+    assert where(store, "order") == [("01", 4), ("01", 3), ("01", 2), ("01", 1)]
+    assert where(store, "Order where") == where(store, "order")
+    assert where(store, '"is order"') == where(store, "order")
+    assert where(store, '"order is"') == []
+    assert where(store, "MÜSSIGE") == [] and len(where(store, "müßige")) == 4
+    assert where(store, "ord*") == where(store, "order")
+
+
+def test_small_values_and_names_are_found_in_their_span(store: Upkeep):
+    indexed(store)
+    assert where(store, "notiz") == [("02", 9)]
+    assert where(store, "execute_tool") == [("02", 9)]
+    assert store.search("notiz")[0].excerpt.endswith("kleine Notiz")
+
+
+def test_the_excerpt_shows_what_was_found(store: Upkeep):
+    indexed(store)
+    assert "Where is order 83?" in store.search("83")[0].excerpt
+
+
+def test_what_two_runs_say_is_found_when_the_first_is_deleted(tmp_path: Path):
+    store = open_store(tmp_path)
+    shared = "You refuse to book zeppelins. " * 10
+    for number in (1, 2):
+        store.commit(Batch([span_of(trace(number), number, gen_ai__system_instructions=shared)]))
+    indexed(store)
+    assert where(store, "zeppelins") == [("01", 1)]
+    store.delete([trace(1)])
+    assert where(store, "zeppelins") == [("02", 2)]
+    store.delete([trace(2)])
+    assert where(store, "zeppelins") == []
+    assert not finds(tmp_path, b"zeppelins"[2:])
+    store.close()
+
+
+def test_words_of_deleted_runs_are_not_in_the_index(tmp_path: Path):
+    store = open_store(tmp_path)
+    words = {number: os.urandom(8).hex() for number in range(1, 9)}
+    for number, word in words.items():
+        store.commit(Batch([span_of(trace(number), number, text=f"{word} " * 30, small=f"x{word}")]))
+        indexed(store)
+    for word in words.values():
+        assert finds(tmp_path, word[6:].encode())
+        assert len(store.search(word)) == 1
+    store.delete([trace(number) for number in (1, 2, 5)])
+    for number, word in words.items():
+        assert len(store.search(word)) == (number not in (1, 2, 5))
+        assert finds(tmp_path, word[6:].encode()) == (number not in (1, 2, 5))
+    store.close()
+
+
+def test_what_a_recorded_run_asked_and_was_answered_is_found(tmp_path: Path):
+    store = open_store(tmp_path)
+    made = HandMade().start()
+    made.chat(b'{"messages":[{"role":"user","content":"Wo ist Bestellung 81?"}]}')
+    made.tool("search", '{"order": "einundachtzig"}')
+    made.exit()
+    store.commit(Batch(made.spans, made.facts))
+    indexed(store)
+    (hit,) = store.search("bestellung")
+    assert (hit.trace_id, hit.excerpt.count("Bestellung 81?")) == (TRACE.hex(), 1)
+    assert [hit.trace_id for hit in store.search("einundachtzig")] == [TRACE.hex()]
+    store.close()
+
+
+def test_an_answer_is_found_when_its_facts_have_come(tmp_path: Path):
+    store = open_store(tmp_path)
+    made = HandMade().start()
+    call = chat(made, "Wie viele Zeppeline?", "Siebenundzwanzig Stück.")
+    store.commit(Batch([call.stored], made.facts[:3]))
+    while store.index():
+        pass
+    assert store.lag().bundles == 1
+    assert [hit.span_id for hit in store.search("siebenundzwanzig")] == []
+    store.commit(Batch(facts=made.facts))
+    indexed(store)
+    (hit,) = store.search("siebenundzwanzig")
+    assert hit.span_id == call.stored.span_id.hex()
+    assert "Siebenundzwanzig Stück." in hit.excerpt
+    assert [hit.trace_id for hit in store.search("zeppeline")] == [TRACE.hex()]
+    store.close()
+
+
+def test_the_index_is_built_again_when_it_is_gone(store: Upkeep, tmp_path: Path):
+    indexed(store)
+    before = where(store, "order")
+    for path in tmp_path.glob("search.sqlite*"):
+        path.unlink()
+    assert store.search("order") == [] and store.lag().bundles == 5
+    assert where(indexed(store), "order") == before
+
+
+def test_what_cannot_be_searched_is_said(store: Upkeep):
+    with pytest.raises(UsageError, match="no word"):
+        store.search(" - * ")
+    indexed(store)
+    for odd in ('"', "a AND", "NEAR(", "col:x", "^a", '""', "x" * 9000):
+        try:
+            store.search(odd)
+        except UsageError:
+            pass
+
+
+def test_text_without_its_wrapping():
+    assert plain_text(b'{"a":"line\\nnext \\"q\\" \\u00e9"}') == '{"a":"line next "q" é"}'
+    structured = b"\x0a\x15\x0a\x13\x0a\x11Where is order 81"
+    assert plain_text(structured) == "Where is order 81"
+    assert plain_text(b"\xff\xfe plain") == "�� plain"
