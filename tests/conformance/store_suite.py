@@ -596,6 +596,18 @@ class StoreSuite:
         assert [run.name for run in store.runs(Query(limit=2))] == ["odd-3", "even-2"]
         assert list(store.runs(Query(agent="nobody"))) == []
 
+    def test_more_runs_than_are_read_at_a_time_are_listed_once_each(self, store: Store):
+        spans = [
+            span_of(number.to_bytes(16, "big"), 1 + number // 10, error=number % 40 == 0)
+            for number in range(1, 201)
+        ]
+        store.commit(Batch(spans))
+        listed = [int(run.trace_id, 16) for run in store.runs(Query(limit=1000))]
+        assert listed == sorted(range(1, 201), key=lambda number: (-(number // 10), number))
+        failed = [int(run.trace_id, 16) for run in store.runs(Query(status="failure", limit=3))]
+        assert failed == [200, 160, 120]
+        assert len(list(store.runs(Query(status="success", limit=1000)))) == 195
+
     def test_a_run_is_found_by_what_a_user_types(self, store: Store):
         traces = ["4f2a1111" + "1" * 24, "4f2a1111" + "9" * 24, "bb" * 16]
         for number, trace in enumerate(traces, 1):

@@ -22,6 +22,16 @@ from playhead_semconv.errors import StoreUnavailable
 CHANGES_BYTES = 16 * 1024 * 1024
 """About how much one call of `changes` brings into memory."""
 
+RUNS_AT_ONCE = 64
+"""Runs that a listing reads at a time."""
+
+_MAY_HAVE_FAILED = (
+    "(EXISTS (SELECT 1 FROM span WHERE span.trace_id = run.trace_id AND failed)"
+    " OR EXISTS (SELECT 1 FROM run_instance JOIN instance ON instance.id = run_instance.instance"
+    " WHERE run_instance.trace_id = run.trace_id AND instance.failed))"
+)
+"""What is true of every run that has failed, and of few others."""
+
 _RUN = "SELECT trace_id, name, agent, mode, origin, started_ns, arrived_ns FROM run"
 
 
@@ -130,17 +140,23 @@ class Reader:
             elif value is not None:
                 wanted.append(f"{column} = ?")
                 values.append(value)
-        traces = self.all(
-            f"{_RUN} WHERE {' AND '.join(wanted)} ORDER BY started_ns DESC, trace_id", values
-        )
-        given = 0
-        for trace in traces:
-            if given >= query.limit:
+        if query.status == "failure":
+            wanted.append(_MAY_HAVE_FAILED)
+        wanted.append("(started_ns < ? OR (started_ns = ? AND trace_id > ?))")
+        sql = f"{_RUN} WHERE {' AND '.join(wanted)} ORDER BY started_ns DESC, trace_id LIMIT ?"
+        given, before, last = 0, (1 << 63) - 1, b""
+        while True:
+            page = [RunRow(*row) for row in self.all(sql, (*values, before, before, last, RUNS_AT_ONCE))]
+            for run in page:
+                if given >= query.limit:
+                    return
+                summary = self._fold(run)
+                if query.status is None or summary.status == query.status:
+                    given += 1
+                    yield summary
+            if len(page) < RUNS_AT_ONCE:
                 return
-            summary = self._fold(RunRow(*trace))
-            if query.status is None or summary.status == query.status:
-                given += 1
-                yield summary
+            before, last = page[-1].started_ns, page[-1].trace_id
 
     def run_named(self, name: str) -> RunSummary | None:
         """The run of exactly this name."""

@@ -12,7 +12,7 @@ import apsw
 from playhead_semconv.errors import StoreUnavailable
 
 FILE = "store.sqlite"
-VERSION = 4
+VERSION = 5
 APPLICATION_ID = 0x706C6864
 CHECKPOINT_PAGES = 4000
 BUSY_TIMEOUT_MS = 10_000
@@ -79,6 +79,7 @@ CREATE TABLE span(
     input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
     resource INTEGER NOT NULL, bundle INTEGER NOT NULL, place INTEGER NOT NULL);
 CREATE UNIQUE INDEX span_identity ON span(trace_id, span_id);
+CREATE INDEX span_failed ON span(trace_id) WHERE failed;
 
 -- Spans that have started and not come.
 CREATE TABLE pending(
@@ -125,6 +126,7 @@ MIGRATIONS = {
     """,
     2: "CREATE INDEX run_instance_of ON run_instance(instance);",
     3: "CREATE TABLE unsearch(row INTEGER NOT NULL, fact INTEGER NOT NULL);",
+    4: "CREATE INDEX span_failed ON span(trace_id) WHERE failed;",
 }
 """What makes the next schema of each one; forward only."""
 

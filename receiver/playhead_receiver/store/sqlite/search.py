@@ -12,11 +12,10 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from playhead_receiver.derive import Deriver
 from playhead_receiver.store.plain import plain_text, words_of_span
 from playhead_receiver.store.prepare import open_run
 from playhead_receiver.store.protocol import Store, StoredSpan
@@ -29,6 +28,9 @@ from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError, UsageError
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import attributes_of
+
+if TYPE_CHECKING:
+    from playhead_receiver.derive import Deriver
 
 FILE = "search.sqlite"
 AT_ONCE = 64
@@ -61,6 +63,11 @@ class Search:
         self._lock = threading.Lock()
         self._waits = (0, 0.0)
         """The bundle that waits for facts, and until when."""
+
+    def _deriver(self) -> Deriver:
+        from playhead_receiver.derive import Deriver  # it reads stores, so it imports them
+
+        return Deriver(self._store)
 
     # Building
 
@@ -134,7 +141,7 @@ class Search:
             " ORDER BY position LIMIT ?",
             (position, AT_ONCE),
         )
-        deriver, texts = Deriver(self._store), self._reader.texts()
+        deriver, texts = self._deriver(), self._reader.texts()
         count = len(runs)
         for id, trace_id, data in bundles:
             spans = self._spans_of(id, trace_id, texts)
@@ -212,7 +219,7 @@ class Search:
 
     def _text_hits(self, addresses: list[int], words: list[str]) -> Iterator[Hit]:
         texts = self._reader.texts()
-        deriver = Deriver(self._store)
+        deriver = self._deriver()
         for address in addresses:
             bundle, place = address >> PLACE_BITS, address & (1 << PLACE_BITS) - 1
             found: Any = self._reader.one(

@@ -1,0 +1,88 @@
+"""How fast a store answers: whole traces, lists of runs, filters, search. The store is filled first."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from ingest_load import TEXT, Load, requests
+
+from playhead_receiver.intake import Intake
+from playhead_receiver.store import Query, Upkeep, open_store
+
+STEPS = 20
+
+
+def fill(store: Upkeep, spans: int) -> list[bytes]:
+    """Store about so many spans in runs of 41; their trace ids."""
+    intake = Intake(store)
+    for request in requests(Load(max(4, spans // (2 * STEPS + 1)), STEPS)):
+        intake.export("traces", request.body)
+    return [bytes.fromhex(run.trace_id) for run in store.runs(Query(mode=None, limit=1 << 40))]
+
+
+def timed(count: int, ask: Callable[[], object]) -> dict[str, float]:
+    """Milliseconds of ``count`` questions."""
+    took: list[float] = []
+    for _ in range(count):
+        begin = time.perf_counter()
+        ask()
+        took.append((time.perf_counter() - begin) * 1000)
+    took.sort()
+    return {"p50_ms": took[count // 2], "p99_ms": took[min(count - 1, count * 99 // 100)]}
+
+
+def main() -> None:
+    """Fill, index, ask, print a Markdown table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--spans", type=int, default=50_000)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--json", type=Path, help="write all figures here")
+    given = parser.parse_args()
+    rng = random.Random(5)
+    words = sorted({word for word in TEXT.split() if word.isalpha() and len(word) > 4})
+    with tempfile.TemporaryDirectory() as place:
+        store = open_store(place)
+        begin = time.perf_counter()
+        traces = fill(store, given.spans)
+        filled_s = time.perf_counter() - begin
+        begin = time.perf_counter()
+        while store.index():
+            pass
+        indexed_s = time.perf_counter() - begin
+        used = store.size_bytes()
+        index_bytes = sum(path.stat().st_size for path in Path(place).glob("search.sqlite*"))
+        found: dict[str, dict[str, float]] = {
+            "a trace of 41 spans, whole": timed(
+                given.count, lambda: sum(len(span.otlp) for span in store.spans(rng.choice(traces)))
+            ),
+            "the newest 50 runs": timed(given.count, lambda: list(store.runs(Query()))),
+            "the newest 50 of an agent": timed(
+                given.count, lambda: list(store.runs(Query(agent="bench")))
+            ),
+            "the newest 50 that failed": timed(
+                given.count // 4, lambda: list(store.runs(Query(status="failure")))
+            ),
+            "one word": timed(given.count, lambda: store.search(rng.choice(words))),
+            "two words": timed(given.count, lambda: store.search(" ".join(rng.sample(words, 2)))),
+        }
+        store.close()
+    spans = len(traces) * (2 * STEPS + 1)
+    print(
+        f"{spans:,} spans, {used / 1e6:,.0f} MB, index {index_bytes / 1e6:,.0f} MB;"
+        f" stored in {filled_s:,.0f} s, indexed in {indexed_s:,.0f} s"
+    )
+    print("| question | p50 ms | p99 ms |\n|---|---|---|")
+    for name, took in found.items():
+        print(f"| {name} | {took['p50_ms']:.1f} | {took['p99_ms']:.1f} |")
+    if given.json:
+        given.json.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
