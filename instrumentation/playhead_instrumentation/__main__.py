@@ -4,6 +4,7 @@
 
     record [--tape FILE] [--] [-m MODULE | SCRIPT] ARGUMENTS…
     replay --tape FILE --now FILE [--scratch FOLDER] [--origin RUN] [--live TOOL]… [--allow HOST]…
+    replay --tape FILE --now FILE [--forks FILE] [--origin RUN] [--live TOOL]… [--allow HOST]…
            [--check FILE]… -- [-m MODULE | SCRIPT] ARGUMENTS…
     fork --tape FILE --plan FILE [--cwd FOLDER] -- [-m MODULE | SCRIPT] ARGUMENTS…
 
@@ -64,6 +65,7 @@ def _replay(words: list[str]) -> Program:
     parser.add_argument("--tape", required=True, type=Path, help="the tape that answers")
     parser.add_argument("--now", required=True, type=Path, help="where the replay writes its tape")
     parser.add_argument("--scratch", default="", help="an empty folder for what the program writes")
+    parser.add_argument("--forks", type=Path, help="the tapes that answer in processes it forks")
     parser.add_argument("--origin", default="", help="run id of the run that is replayed")
     parser.add_argument("--live", action="append", default=[], help="a tool that runs for real")
     parser.add_argument("--allow", action="append", default=[], help="a host that may be reached")
@@ -72,6 +74,7 @@ def _replay(words: list[str]) -> Program:
     asked = parser.parse_args(words)
     program = Program.of_words(asked.words)
     tape = load(asked.tape)
+    forks = [] if asked.forks is None else load_several(asked.forks)
     for path in asked.check:
         checks.load(path)
     process_facts.announce(program.script, program.words(), program.source or "")
@@ -86,6 +89,7 @@ def _replay(words: list[str]) -> Program:
     running = session.current()
     if running is None or not running.driver.closed:
         raise ReplayFailed("the replay could not start, and the program is not run for real")
+    running.forks = forks
     return program
 
 
@@ -120,6 +124,19 @@ def load(path: Path) -> Tape:
     if any(one.ask.body.size and not one.ask.body.digest for one in tape.exchanges().values()):
         raise TapeError("the tape holds no content: it was recorded with content=metadata")
     return tape
+
+
+def load_several(path: Path) -> list[Tape]:
+    """The tapes of a file of several processes."""
+    from playhead_semconv.facts import Fact
+    from playhead_semconv.frames import read_whole
+    from playhead_semconv.tapes import MemoryTape
+
+    facts: dict[bytes, list[Fact]] = {}
+    for record in read_whole(path.read_bytes(), path.name):
+        if isinstance(record, Fact):
+            facts.setdefault(record.instance, []).append(record)
+    return [MemoryTape(some, instance) for instance, some in facts.items()]
 
 
 if __name__ == "__main__":

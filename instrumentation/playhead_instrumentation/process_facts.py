@@ -6,7 +6,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,8 @@ class Process:
         self._heartbeat_ms = settings.heartbeat_ms
         self._over = threading.Event()
         self._parent = b""
+        self._forked_in: dict[int, str] = {}
+        """In which exchange a thread is about to fork."""
         self._redactor = redactor
         self._imported = Imported()
 
@@ -79,6 +82,15 @@ class Process:
             attributes |= error_attributes(msgspec.structs.replace(error, message=message))
         self._append(e.PLAYHEAD_PROCESS_EXIT, attributes)
 
+    @contextmanager
+    def forks(self, exchange: str) -> Generator[None]:
+        """This thread forks inside, in an exchange of that id."""
+        self._forked_in[threading.get_ident()] = exchange
+        try:
+            yield
+        finally:
+            del self._forked_in[threading.get_ident()]
+
     def changed(self) -> dict[str, Any]:
         """What is not any more as the start fact says it."""
         level = self._level()
@@ -93,6 +105,8 @@ class Process:
         if self._parent:
             attributes[a.PLAYHEAD_PROCESS_PARENT_INSTANCE] = self._parent.hex()
             attributes.pop(a.PLAYHEAD_PROCESS_PARENT_EXCHANGE, None)
+            if exchange := self._forked_in.get(threading.get_ident()):
+                attributes[a.PLAYHEAD_PROCESS_PARENT_EXCHANGE] = exchange
         self._append(e.PLAYHEAD_PROCESS_START, attributes)
         name = f"{lanes.OWN_THREADS}heartbeat"
         threading.Thread(target=self._beat, args=(self._over,), name=name, daemon=True).start()

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from opentelemetry import trace
@@ -70,7 +70,7 @@ class Session:
         self.settings: Final = settings
         self.sink: Final = sink
         self.redactor: Final = redactor
-        self.driver: Final = driver
+        self.driver = driver
         self.process: Final = process
         """Facts of the process: start, heartbeat, exit; `Process.attributes` is for the run root too."""
         self.outlet: Final = outlet
@@ -78,8 +78,12 @@ class Session:
         """Of the attempts' spans."""
         self.submit: Final = submit
         """Hands over what is to be done off the caller's path. Safe in a finalizer."""
-        self.workspace: Final = driver.files.workspace
+        self.workspace = driver.files.workspace
         """The files that the run works on; at replay, where they lie in the scratch folder."""
+        self.reopened: Callable[[Tape], Driver] = lambda _: driver
+        """The driver of a fork, at a replay: with the tape that answers there. Set by `start`."""
+        self.forks: Sequence[Tape] = ()
+        """Tapes of forked processes, at a replay. Set by whoever starts it."""
         self._open: set[Open] = set()
         self._before_asking: list[Callable[[], None]] = []
 
@@ -109,6 +113,22 @@ class Session:
         """The process ends: end what nobody has closed, before span processors shut down."""
         for exchange in list(self._open):
             exchange.abandoned()
+
+    def fork_of(self, instance: bytes, exchange: str) -> Tape | None:
+        """The tape of the process that was forked in an exchange of a recorded instance."""
+        wanted = instance.hex(), exchange
+        for tape in self.forks:
+            at = next(tape.facts()).attributes
+            named = a.PLAYHEAD_PROCESS_PARENT_INSTANCE, a.PLAYHEAD_PROCESS_PARENT_EXCHANGE
+            if tuple(at.get(name) for name in named) == wanted:
+                return tape
+        return None
+
+    def become(self, tape: Tape) -> None:
+        """This is a fork, which another tape answers."""
+        self.driver = driver = self.reopened(tape)
+        self.workspace = driver.files.workspace
+        lanes.on_end(driver.lane_ended)
 
     def forget(self) -> None:
         """After a fork: what is open is the parent's."""
@@ -160,17 +180,21 @@ def start(
     # Inside of what the driver hooks: the end of a lane is an event in the life of its thread.
     lanes.install()
     hashes.install()
-    driver = open_driver(
-        sink,
-        redactor,
-        tape,
-        strict=settings.level == "strict",
-        scratch=scratch,
-        file_limit_bytes=settings.file_limit_bytes,
-        allowed=allowed,
-        plan=plan,
-        say=say,
-    )
+
+    def opened(tape: Tape | None, scratch: str) -> Driver:
+        return open_driver(
+            sink,
+            redactor,
+            tape,
+            strict=settings.level == "strict",
+            scratch=scratch,
+            file_limit_bytes=settings.file_limit_bytes,
+            allowed=allowed,
+            plan=plan,
+            say=say,
+        )
+
+    driver = opened(tape, scratch)
     mode = "record" if tape is None else "replay" if plan is None else plan.mode
     if tape is not None and plan is not None:
         attributes = {**(attributes or {}), **_spelt(tape)}
@@ -187,6 +211,7 @@ def start(
         tracer or (lambda: trace.get_tracer("playhead")),
         submit or (lambda job: job.finish()),
     )
+    _current.reopened = lambda tape: opened(tape, "")
     _forget_after_fork()
     return _current
 

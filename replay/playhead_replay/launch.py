@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from playhead_replay.command import Command
 from playhead_replay.compare import compare
 from playhead_replay.isolation import enforced, isolated
-from playhead_replay.processes import ChildProcess, children_of, name_of
+from playhead_replay.processes import ChildProcess, children_of, forks_below, matched, name_of
 from playhead_replay.report import ProcessCheck, Report
 from playhead_replay.run import Run, gaps_of
 from playhead_replay.surroundings import differences, here_from, moved
 from playhead_replay.tapefile import read_tape_file, read_unfinished, write_tape_file
+from playhead_semconv import attributes as a
 from playhead_semconv.environment import is_kept
 from playhead_semconv.errors import ReplayFailed, TapeGap, TapeMissing, UsageError
 from playhead_semconv.seams import Tape
@@ -46,6 +50,9 @@ REDACTED = "[redacted]"
 
 AT_ONCE = min(4, os.cpu_count() or 1)
 """So many children of a run are executed side by side."""
+
+FORKS_PATIENCE_S = 30.0
+"""So long forks may outlive the process they come from."""
 
 SAID_BYTES = 2000
 """How much of the child's stderr goes into an error."""
@@ -115,28 +122,28 @@ def replay(
             for word in (option, name)
         ],
     )
-    with tempfile.TemporaryDirectory(prefix="playhead-replay-") as scratch:
-        done = again.replayed(
-            run.tape,
-            [interpreter, *command.words()],
-            child_environment(command, again.environ),
-            folder,
-            Path(scratch),
-            keep,
+    with tempfile.TemporaryDirectory(prefix="playhead-replay-") as temporary:
+        scratch = Path(temporary)
+        started = [child for child in children if not child.forked]
+        for child in started:
+            again.prepare(scratch / child.tape.instance.hex(), child.tape, children)
+        again.prepare(scratch / "first", run.tape, children)
+        words = [interpreter, *command.words()]
+        done, told = again.replayed(
+            scratch / "first", words, child_environment(command, again.environ), folder, keep
         )
         report = done.report
         if children:
             report.processes.append(report.checked(name_of(command)))
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            for child, found in zip(
-                children,
-                pool.map(partial(again.child, python or interpreter, Path(scratch)), children),
-                strict=True,
-            ):
-                if isinstance(found, Report):
-                    report.include(child.name, found)
-                else:
-                    report.processes.append(ProcessCheck(child.name, "not replayed", detail=found))
+            for found in pool.map(partial(again.child, python or interpreter, scratch), started):
+                told |= found
+    for child in children:
+        found = told.get(child.name, "it was not forked")
+        if isinstance(found, Report):
+            report.include(child.name, found)
+        else:
+            report.processes.append(ProcessCheck(child.name, "not replayed", detail=found))
     report.notes += different
     real = [f"tool {name}" for name in live] + [f"host {name}" for name in allow]
     if real:
@@ -154,53 +161,72 @@ class _Again:
     """Of files."""
     environ: Mapping[str, str]
     options: list[str]
+    forks: dict[Path, list[ChildProcess]] = field(default_factory=dict[Path, list[ChildProcess]])
+    """Of the process whose files are in a folder."""
+
+    def prepare(self, scratch: Path, tape: Tape, children: Sequence[ChildProcess]) -> None:
+        """Write what a process and its forks need into a new folder."""
+        scratch.mkdir()
+        write_tape_file(scratch / "recorded.tape", tape)
+        forks = forks_below(tape, children)
+        if forks:
+            write_tape_file(scratch / "forks.tape", [one.tape for one in forks])
+        self.forks[scratch] = forks
 
     def replayed(
         self,
-        tape: Tape,
+        scratch: Path,
         words: list[str],
         environ: dict[str, str],
         folder: Path,
-        scratch: Path,
         keep: Path | None = None,
-    ) -> Replay:
-        """One process, and how true it was. ``words``: its interpreter and its command line."""
+    ) -> tuple[Replay, dict[str, Report | str]]:
+        """One process, and the reports on its forks by name. ``words``: interpreter and command line."""
         recorded, now, said = (scratch / name for name in ("recorded.tape", "now.tape", "enforced"))
-        written = scratch / "written"
+        forks, written = self.forks[scratch], scratch / "written"
         written.mkdir()
-        write_tape_file(recorded, tape)
         start = isolated(scratch, said, network=self.no_network, files=self.no_changes)
         start += [words[0], "-m", "playhead_instrumentation", "replay"]
         start += ["--tape", str(recorded), "--now", str(now), "--scratch", str(written)]
+        if forks:
+            start += ["--forks", str(scratch / "forks.tape")]
         if self.run.trace_id:
             start += ["--origin", _run_id(self.run)]
-        done = _execute([*start, *self.options, "--", *words[1:]], folder, environ, scratch)
+        done = _execute(
+            [*start, *self.options, "--", *words[1:]], folder, environ, scratch, forks=bool(forks)
+        )
         if keep is not None and now.exists():
             shutil.copyfile(now, keep)
-        replayed = _result(self.run, read_tape_file(recorded).tape, now, done)
+        tape = read_tape_file(recorded).tape
+        result = _result(self.run, tape, now, done)
         by_kernel = enforced(said)
-        replayed.report.network = "kernel" if "network" in by_kernel else "process"
-        replayed.report.files = "kernel" if "files" in by_kernel else "process"
-        return replayed
+        result.report.network = "kernel" if "network" in by_kernel else "process"
+        result.report.files = "kernel" if "files" in by_kernel else "process"
+        told: dict[str, Report | str] = {}
+        if forks:
+            whole = {one.instance: one for one in read_tape_file(scratch / "forks.tape").tapes}
+            left = [read_unfinished(path).tape for path in scratch.glob("now.*.tape")]
+            for fork, found in matched(tape, result.now, forks, left):
+                if found is not None:
+                    told[fork.name] = compare(whole[fork.tape.instance], found, self.run)
+        return result, told
 
-    def child(self, python: str, scratch: Path, child: ChildProcess) -> Report | str:
-        """The report on another process of the run, or why there is none."""
+    def child(self, python: str, scratch: Path, child: ChildProcess) -> dict[str, Report | str]:
+        """The reports on another process of the run and on its forks, by name, or why there is none."""
         if child.why_not:
-            return child.why_not
-        own = scratch / child.tape.instance.hex()
-        own.mkdir()
+            return {child.name: child.why_not}
         environ = child_environment(child.command, self.environ)
         environ.update(
             (name, STAND_IN if value == REDACTED else value)
             for name, value in child.environment.items()
             if not is_kept(name)
         )
+        own = scratch / child.tape.instance.hex()
         try:
-            return self.replayed(
-                child.tape, [python, *child.command.words()], environ, child.folder, own
-            ).report
+            done, told = self.replayed(own, [python, *child.command.words()], environ, child.folder)
         except ReplayFailed as problem:
-            return problem.what
+            return {child.name: problem.what}
+        return {child.name: done.report, **told}
 
 
 def require_whole(run: Run) -> None:
@@ -277,15 +303,27 @@ class _Done:
     stderr: bytes
 
 
-def _execute(words: list[str], cwd: Path, environ: dict[str, str], scratch: Path) -> _Done:
-    """Run the child to its end. Its streams go to files, so that none of them can make it wait."""
+def _execute(
+    words: list[str], cwd: Path, environ: dict[str, str], scratch: Path, *, forks: bool
+) -> _Done:
+    """Run the child to its end. Its streams go to files, so that none of them can make it wait.
+
+    ``forks``: and to the end of its forks, which all hold a pipe until then.
+    """
+    over, held = os.pipe() if forks else (-1, -1)
     with (
         open(scratch / "stdout", "w+b") as stdout,
         open(scratch / "stderr", "w+b") as stderr,
     ):
         try:
             child = subprocess.Popen(
-                words, cwd=cwd, env=environ, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr
+                words,
+                cwd=cwd,
+                env=environ,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=(held,) if forks else (),
             )
         except OSError as problem:
             raise ReplayFailed(
@@ -293,8 +331,13 @@ def _execute(words: list[str], cwd: Path, environ: dict[str, str], scratch: Path
                 cause=str(problem),
                 hint="playhead replay RUN --python PATH",
             ) from problem
+        finally:
+            if forks:
+                os.close(held)
         try:
             returncode = child.wait()
+            if forks:
+                _until_over(over, scratch)
         except BaseException:
             child.kill()
             child.wait()
@@ -302,6 +345,21 @@ def _execute(words: list[str], cwd: Path, environ: dict[str, str], scratch: Path
         stdout.seek(0)
         stderr.seek(0)
         return _Done(returncode, stdout.read(), stderr.read())
+
+
+def _until_over(over: int, scratch: Path) -> None:
+    """Wait for forks that outlive the process they come from; what does not end is ended."""
+    try:
+        if select.select([over], [], [], FORKS_PATIENCE_S)[0]:
+            return
+        for path in scratch.glob("now.*.tape"):
+            first = next(read_unfinished(path).tape.facts(), None)
+            pid = 0 if first is None else int(first.attributes.get(a.PLAYHEAD_PROCESS_PID, 0))
+            with contextlib.suppress(OSError):
+                if pid:
+                    os.kill(pid, signal.SIGKILL)
+    finally:
+        os.close(over)
 
 
 def _result(run: Run, tape: Tape, now: Path, done: _Done) -> Replay:

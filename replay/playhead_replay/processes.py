@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,9 @@ from playhead_semconv.facts import ExchangeId
 from playhead_semconv.places import Places
 from playhead_semconv.seams import Tape
 from playhead_semconv.tapes import MemoryTape
+
+FORK = "os.fork"
+"""How a process is started that is a fork of its parent."""
 
 WORKER = "--multiprocessing-fork"
 """Among the words of a process of `multiprocessing`."""
@@ -45,6 +48,13 @@ class ChildProcess:
     """What its parent gave it and had otherwise itself."""
     why_not: str = ""
     """Why it is not executed again; empty where it can be."""
+    forked: bool = False
+    """Whether it goes on where its parent forks, rather than being started."""
+
+    @property
+    def begun_in(self) -> tuple[str, str]:
+        """Process instance and exchange of its parent."""
+        return begun_in(self.tape)
 
 
 def children_of(
@@ -57,6 +67,11 @@ def children_of(
     """
     known = {tape.instance.hex(): tape for tape in run.tapes}
     seen: Counter[str] = Counter()
+
+    def once(name: str) -> str:
+        seen[name] += 1
+        return f"{name} ({seen[name]})" if seen[name] > 1 else name
+
     for tape in run.tapes:
         first = next(tape.facts(), None)
         parent = None if first is None else first.attributes.get(a.PLAYHEAD_PROCESS_PARENT_INSTANCE)
@@ -64,19 +79,19 @@ def children_of(
             continue  # a service that takes part in the same trace is nobody's child
         command = Command.of_fact(first)
         name = name_of(command)
-        seen[name] += 1
-        if seen[name] > 1:
-            name = f"{name} ({seen[name]})"
         here = Path(places.text(command.cwd))
         exchange = first.attributes.get(a.PLAYHEAD_PROCESS_PARENT_EXCHANGE)
         why_not = _why_not(tape, command, exchange)
         given: dict[str, str] = {}
+        if not why_not and _request(known[str(parent)], str(exchange)).get("call") == FORK:
+            yield ChildProcess(once(f"fork of {name}"), tape, command, here, forked=True)
+            continue
         if not why_not:
             command = moved(command, here, places)
             why_not = _not_here(command, here, force)
             told = {"python": interpreter, "cwd": str(folder)}
             given = _given(known[str(parent)], str(exchange), told)
-        yield ChildProcess(name, tape, command, here, given, why_not)
+        yield ChildProcess(once(name), tape, command, here, given, why_not)
 
 
 def name_of(command: Command) -> str:
@@ -114,10 +129,49 @@ def _not_here(command: Command, folder: Path, force: bool) -> str:
 
 def _given(parent: Tape, exchange: str, told: Mapping[str, str]) -> dict[str, str]:
     """What the parent put into the environment of its child, as its tape tells."""
-    asked = MemoryTape(parent.facts(), parent.instance).exchanges().get(ExchangeId.parse(exchange))
-    if asked is None:
-        return {}
-    changed: dict[str, str] = json.loads(parent.read(asked.ask.body)).get("environment", {})
+    changed: dict[str, str] = _request(parent, exchange).get("environment", {})
     for key, sign in STANDING_FOR.items():
         changed = {name: value.replace(sign, told[key]) for name, value in changed.items()}
     return changed
+
+
+def _request(parent: Tape, exchange: str) -> dict[str, Any]:
+    """How a parent asked for a child."""
+    asked = MemoryTape(parent.facts(), parent.instance).exchanges().get(ExchangeId.parse(exchange))
+    return {} if asked is None else json.loads(parent.read(asked.ask.body))
+
+
+def begun_in(tape: Tape) -> tuple[str, str]:
+    """Process instance and exchange in which the process of a tape was started, or empty ones."""
+    first = next(tape.facts(), None)
+    at = {} if first is None else first.attributes
+    named = a.PLAYHEAD_PROCESS_PARENT_INSTANCE, a.PLAYHEAD_PROCESS_PARENT_EXCHANGE
+    return str(at.get(named[0], "")), str(at.get(named[1], ""))
+
+
+def forks_below(tape: Tape, children: Sequence[ChildProcess]) -> list[ChildProcess]:
+    """Those of ``children`` that are forks of the process of a tape, or forks of these."""
+    found: list[ChildProcess] = []
+    parents = [tape.instance.hex()]
+    for parent in parents:  # which grows meanwhile
+        forks = [one for one in children if one.forked and one.begun_in[0] == parent]
+        found += forks
+        parents += [one.tape.instance.hex() for one in forks]
+    return found
+
+
+def matched(
+    tape: Tape, now: Tape, forks: Sequence[ChildProcess], left: Sequence[Tape]
+) -> Iterator[tuple[ChildProcess, Tape | None]]:
+    """Each of ``forks`` with the one of ``left`` that it is now; None where it is none.
+
+    ``tape`` and ``now``: of the process that they come from, recorded and now.
+    """
+    instances = {tape.instance.hex(): now.instance.hex()}
+    by_place = {begun_in(one): one for one in left}
+    for fork in forks:
+        parent, exchange = fork.begun_in
+        found = by_place.get((instances.get(parent, ""), exchange))
+        if found is not None:
+            instances[fork.tape.instance.hex()] = found.instance.hex()
+        yield fork, found

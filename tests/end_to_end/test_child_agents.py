@@ -137,3 +137,49 @@ def test_what_a_child_does_otherwise_is_in_the_report(provider: Provider, folder
     text = home.playhead("replay", "agent-1", "--force", env=home.bare).stdout
     assert "process agent.py: identical, exact 6/6" in text
     assert "process child.py one: blocked, exact 2/3" in text
+
+
+FORKING = """
+import multiprocessing, os, random, sys, time
+from asking import asked
+
+def work(name, results):
+    results.put((name, asked(name), os.getpid(), random.random()))
+
+print(asked("first"))
+for name in ("one", "two"):
+    pid = os.fork()
+    if pid == 0:
+        print("in", name, asked(name), time.time(), random.random(), flush=True)
+        if name == "two":
+            inner = os.fork()
+            if inner == 0:
+                print("deep", asked("deep"), flush=True)
+                os._exit(5)
+            print(os.waitstatus_to_exitcode(os.waitpid(inner, 0)[1]), flush=True)
+        os._exit(3)
+    print(pid, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+results = multiprocessing.get_context("fork").Queue()
+worker = multiprocessing.get_context("fork").Process(target=work, args=("worker", results))
+worker.start()
+print(results.get(), asked("meanwhile"))
+worker.join()
+print(worker.exitcode)
+"""
+
+
+def test_forks_go_on_with_tapes_of_their_own(provider: Provider, folder: Path):
+    (folder / "agent.py").write_text(FORKING)
+    home, said = recorded(folder, provider)
+    assert "in one" in said and "deep" in said
+    status, report = home.report("agent-1")
+    assert report["divergences"] == [], json.dumps(report, indent=1)
+    assert (status, report["verdict"]) == (0, "identical")
+    assert processes(report) == {
+        "agent.py": ("identical", 5),
+        "fork of agent.py": ("identical", 1),
+        "fork of agent.py (2)": ("identical", 2),
+        "fork of agent.py (3)": ("identical", 1),
+        "fork of agent.py (4)": ("identical", 1),
+    }
+    assert report["outputs"]["exit of fork of agent.py (4)"]["tape"] == "0"

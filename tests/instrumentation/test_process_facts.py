@@ -10,7 +10,8 @@ import pytest
 from support.scripted import Gate, ScriptedServer, json_reply, sse_reply
 from support.sessions import MemorySink, recording
 
-from playhead_instrumentation import process_facts, session
+from playhead_instrumentation import boundaries, process_facts, session
+from playhead_instrumentation.patches import PATCHES
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.tape_writer import TapeWriter
 from playhead_semconv import attributes as a
@@ -133,7 +134,7 @@ def test_a_child_of_a_fork_has_a_tape_of_its_own(tmp_path):
     gate = Gate()
     with ScriptedServer() as server:
         server.script([sse_reply([b"one", gate, b"two"]), json_reply({})])
-        session.start(Settings(quiet=True), sink=TapeWriter(path))
+        boundaries.watch(PATCHES, session.start(Settings(quiet=True), sink=TapeWriter(path)))
         try:
             with httpx2.stream("GET", server.url) as response:
                 parts = response.iter_raw()
@@ -156,7 +157,9 @@ def test_a_child_of_a_fork_has_a_tape_of_its_own(tmp_path):
     assert (start.name, start.seq) == (e.PLAYHEAD_PROCESS_START, 0)
     assert start.attributes[a.PLAYHEAD_PROCESS_PARENT_INSTANCE] == parent.instance.hex()
     assert start.attributes[a.PLAYHEAD_PROCESS_PID] == child
-    assert [one.ask.key for one in parent.exchanges().values()] == [f"GET {server.url}"]
+    [stream, fork] = parent.exchanges().values()
+    assert (stream.ask.key, fork.ask.key) == (f"GET {server.url}", "os.fork")
+    assert start.attributes[a.PLAYHEAD_PROCESS_PARENT_EXCHANGE] == str(fork.id)
     assert [one.ask.key for one in forked.exchanges().values()] == [f"GET {server.url}/child"]
     assert not parent.gaps() and not forked.gaps()
     names = [fact.name for fact in forked.facts()]

@@ -50,6 +50,10 @@ def recorded(
     finally:
         program.close()
     main = next(fact.instance for fact in facts if fact.name == e.PLAYHEAD_PROCESS_START)
+    forks = {fact.instance for fact in facts} - {main}
+    if forks:
+        tapes = [MemoryTape([fact for fact in facts if fact.instance == one], one) for one in forks]
+        write_tape_file(program.folder / "forks.tape", tapes)
     return done, MemoryTape([fact for fact in facts if fact.instance == main], main)
 
 
@@ -58,6 +62,8 @@ def replayed(
 ) -> tuple[subprocess.CompletedProcess[str], MemoryTape]:
     """Run ``program`` again, answered from ``tape``. ``words``: for the launcher."""
     write_tape_file(program.folder / "recorded.tape", tape)
+    if (program.folder / "forks.tape").exists():
+        words = ("--forks", "forks.tape", *words)
     asked = ["replay", "--tape", "recorded.tape", "--now", "now.tape", *words, "--", "agent.py"]
     done = _run(program, [*asked, *arguments], None, environ)
     return done, read_tape_file(program.folder / "now.tape").tape

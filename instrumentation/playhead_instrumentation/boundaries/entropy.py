@@ -90,6 +90,11 @@ def _cover_random() -> None:
     module.seed = shared.seed
 
 
+def put_back(session: Session) -> None:
+    """After a fork: put the module-wide generator where it was then."""
+    _restore(session.driver.reads)
+
+
 def _restore(reads: Reads) -> None:
     shared: Any = required(random, "_inst")
 

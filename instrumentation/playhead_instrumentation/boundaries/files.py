@@ -58,6 +58,12 @@ def watch(patches: Patches, session: Session) -> None:
     patches.attempt("tempfile folder", functools.partial(_cover_tempdir, session))
 
 
+def answered_by(session: Session) -> None:
+    """After a fork: who answers in this process."""
+    global _files
+    _files = session.driver.files
+
+
 def release() -> None:
     """Let the process work on files as before, where it goes on after a session."""
     global _files

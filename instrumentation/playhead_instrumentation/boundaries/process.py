@@ -6,6 +6,7 @@ from playhead_instrumentation.boundaries import (
     process_asyncio,
     process_blocked,
     process_calls,
+    process_fork,
     process_popen,
     process_words,
 )
@@ -20,4 +21,5 @@ def watch(patches: Patches, session: Session) -> None:
     process_popen.watch(patches)
     process_asyncio.watch(patches)
     process_calls.watch(patches)
+    process_fork.watch(patches)
     process_blocked.watch(session)

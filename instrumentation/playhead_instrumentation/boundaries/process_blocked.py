@@ -80,7 +80,10 @@ def _install() -> None:
     # Raises no audit event of its own; multiprocessing calls it.
     @functools.wraps(original)
     def fork_exec(args: Any, *more: Any) -> int:
-        block(" ".join(os.fsdecode(word) for word in (args or ())[:1]) or "a process")
+        words = [os.fsdecode(word) for word in args or ()]
+        if any(word.startswith("from multiprocessing") for word in words):
+            block("a process of multiprocessing (spawn or forkserver, which are not replayed)")
+        block(" ".join(words[:1]) or "a process")
         return original(args, *more)
 
     module.fork_exec = fork_exec

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import signal
@@ -14,6 +15,8 @@ from playhead_instrumentation.boundaries.process_exchange import CHILDREN, Child
 from playhead_instrumentation.boundaries.process_words import Started, words_of
 from playhead_instrumentation.lanes import Outside, Shadow
 from playhead_instrumentation.patches import Patches, required
+
+_waitpid_for_real = os.waitpid if hasattr(os, "waitpid") else None
 
 PATCHED: dict[str, Callable[..., Any]] = {}
 
@@ -172,7 +175,11 @@ def _waitpid(original: Any, pid: int, options: int) -> Any:
     if child.played is not None:
         if child.call.ended is not None:
             raise ChildProcessError(10, os.strerror(10))
+        if not options & os.WNOHANG:
+            _until_over(child)
         status = child.poll() if options & os.WNOHANG else child.wait()
+        if isinstance(status, int):
+            _until_over(child)
         return (child.pid, _raw(status)) if isinstance(status, int) else (0, 0)
     if options & os.WNOHANG:
         found = original(pid, options)
@@ -184,6 +191,14 @@ def _waitpid(original: Any, pid: int, options: int) -> Any:
     elif options & os.WNOHANG:
         child.running()
     return found
+
+
+def _until_over(child: Child) -> None:
+    """A fork of this replay is there no more, either: what it has written into pipes is in them."""
+    pid, child.beside = child.beside, 0
+    if pid and _waitpid_for_real is not None:
+        with Outside(), contextlib.suppress(ChildProcessError):
+            _waitpid_for_real(pid, 0)
 
 
 def _raw(status: int) -> int:

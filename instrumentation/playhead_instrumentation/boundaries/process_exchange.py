@@ -88,6 +88,8 @@ class Child:
         """The task of its event loop, at replay."""
         self.held: dict[str, int] = {}
         """Descriptors of the other ends of its pipes, at replay."""
+        self.beside = 0
+        """Pid of a fork that runs for real at a replay."""
         self.own_group = False
         """Whether it leads a process group."""
         self.runs = False

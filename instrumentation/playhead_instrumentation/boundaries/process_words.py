@@ -25,6 +25,9 @@ PARENT = "PLAYHEAD_PARENT_INSTANCE"
 EXCHANGE = "PLAYHEAD_PARENT_EXCHANGE"
 """Variable that names the exchange in which it was started."""
 
+FORK = "os.fork"
+"""How a child is started that begins in the middle of our program."""
+
 PYTHON, HERE = "{python}", "{cwd}"
 """In the place of the interpreter and of the folder of the run: a replay may have others."""
 
@@ -54,6 +57,8 @@ class Started:
     @property
     def key(self) -> str:
         """The program, as the exchange is named."""
+        if self.call == FORK:
+            return FORK
         first = self.words[0] if self.words else self.executable
         if self.shell:
             return f"sh: {(first.split() or [''])[0]}"

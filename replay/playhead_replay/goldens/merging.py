@@ -54,6 +54,18 @@ def answered(recorded: Iterable[Tape], now: Tape) -> MemoryTape:
     return MemoryTape(facts, now.instance)
 
 
+def below(recorded: Tape, now: Tape, child: Tape) -> MemoryTape:
+    """The tape of another process of a run, as one that ``now`` has started and not ``recorded``."""
+    named = a.PLAYHEAD_PROCESS_PARENT_INSTANCE
+    facts = [
+        msgspec.structs.replace(fact, attributes={**fact.attributes, named: now.instance.hex()})
+        if fact.attributes.get(named) == recorded.instance.hex()
+        else fact
+        for fact in child.facts()
+    ]
+    return MemoryTape(facts, child.instance)
+
+
 def _elsewhere(body: Content) -> bool:
     return body.inline is None and body.base is None and body.size > 0
 

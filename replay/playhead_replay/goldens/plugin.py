@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, cast
 import pytest
 
 from playhead_replay.goldens.file import read_golden, write_golden
-from playhead_replay.goldens.merging import answered
+from playhead_replay.goldens.merging import answered, below
 from playhead_replay.goldens.places import FOLDER, own_name, place_of
 from playhead_replay.goldens.replayed import Expectation, Replayed, failure
 from playhead_replay.launch import replay
@@ -236,7 +236,9 @@ class Tapes:
             if not live.exists():
                 said = done.stderr.decode(errors="replace")
                 pytest.fail(f"{' '.join(words)} could not be recorded:\n{said}", pytrace=False)
-            run = Run.of_tapes(read_unfinished(live).tapes)
+            # Forks leave tapes of their own beside it.
+            files = [live, *sorted(Path(scratch).glob("live.*.tape"))]
+            run = Run.of_tapes([tape for file in files for tape in read_unfinished(file).tapes])
             write_golden(golden, run, compressed=golden.suffix != SUFFIX)
         self._note("updated" if there else "created", golden)
 
@@ -246,7 +248,10 @@ class Tapes:
 
 def _answered(recorded: Run, now: Run) -> Run:
     """The run as it went now, with the bytes that its tape refers to put in."""
-    return Run.of_tapes([answered(recorded.tapes, tape) for tape in now.tapes], name=recorded.name)
+    tapes = [answered(recorded.tapes, tape) for tape in now.tapes]
+    first = recorded.tape
+    others = [below(first, now.tape, tape) for tape in recorded.tapes if tape.instance != first.instance]
+    return Run.of_tapes([*tapes, *others], name=recorded.name)
 
 
 def _from_store(name: str, scratch: Path) -> Run:

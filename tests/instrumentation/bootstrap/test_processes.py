@@ -128,6 +128,7 @@ print(given)
     assert sorted(word.partition("=")[0] for word in json.loads(first.replace("'", '"'))) == [
         "ONLY",
         "PATH",
+        "PLAYHEAD_PARENT_EXCHANGE",
         "PLAYHEAD_PARENT_INSTANCE",
         "TRACEPARENT",
     ]

@@ -1,6 +1,7 @@
 """Child processes: programs see of them what they see without us, and again at the replay."""
 
 import asyncio
+import multiprocessing
 import os
 import pty
 import subprocess
@@ -119,6 +120,9 @@ def test_another_stdin_gets_no_answer(now, difference):
         lambda: __import__("_posixsubprocess").fork_exec(
             [b"touch", b"made"], (b"/usr/bin/touch",), True, (), None, None,
             -1, -1, -1, -1, -1, -1, -1, -1, False, False, -1, None, None, None, -1, None, False),
+        lambda: os.fork(),
+        lambda: multiprocessing.get_context("fork").Process(target=print).start(),
+        lambda: multiprocessing.get_context("spawn").Process(target=print).start(),
         lambda: os.kill(os.getppid(), 0),
         lambda: os.killpg(os.getpgrp(), 0),
     ],

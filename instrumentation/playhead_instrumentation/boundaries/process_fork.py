@@ -1,0 +1,62 @@
+"""``os.fork``, and what forks through it (`multiprocessing`): the child has a tape of its own.
+
+To the parent it is a process like any other. A replay forks for real, and the child goes on with its own
+tape; what goes through pipes between the two is theirs.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import Any
+
+from playhead_instrumentation.boundaries import entropy, files
+from playhead_instrumentation.boundaries.process_exchange import begin, recording
+from playhead_instrumentation.boundaries.process_words import FORK, Started
+from playhead_instrumentation.patches import Patches, required
+
+
+def watch(patches: Patches) -> None:
+    """Patch `os`."""
+    if os.name == "posix":
+        patches.attempt("os.fork", patch)
+
+
+def patch() -> None:
+    """Patch ``os.fork``."""
+    module: Any = os
+    original = required(module, "fork")
+    if not hasattr(original, "__playhead__"):
+        covered = functools.wraps(original)(functools.partial(_fork, original))
+        covered.__dict__["__playhead__"] = True
+        module.fork = covered
+
+
+def _fork(original: Any) -> int:
+    session = recording()
+    child = None if session is None else begin(session, Started(FORK, ()))
+    if session is None or child is None:
+        return original()
+    played = child.played
+    tape = None if played is None else session.fork_of(played.instance, str(played.exchange.id))
+    if played is not None and played.exchange.head and tape is None:
+        child.block("the child that was forked then has no tape")
+    if played is not None and tape is None:
+        return child.start_again()  # raises what was raised
+    try:
+        with session.process.forks(str(child.call.id)):
+            pid = original()
+    except BaseException as error:
+        child.failed(error)
+        raise
+    if pid:
+        if played is None:
+            child.started(pid)
+            return pid
+        child.beside = pid
+        return child.start_again()
+    if tape is not None:
+        session.become(tape)
+        files.answered_by(session)
+    entropy.put_back(session)  # Python seeds its generator anew
+    return 0
