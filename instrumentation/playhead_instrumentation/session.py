@@ -211,7 +211,7 @@ def start(
         tracer or (lambda: trace.get_tracer("playhead")),
         submit or (lambda job: job.finish()),
     )
-    _current.reopened = lambda tape: opened(tape, "")
+    _current.reopened = lambda tape: opened(tape, scratch and f"{scratch}/{os.getpid()}")
     _forget_after_fork()
     return _current
 
