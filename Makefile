@@ -56,5 +56,6 @@ bench: .venv-bench/ready ## added latency and replay beside other tools, growth,
 	.venv-bench/bin/python benchmarks/replay.py --json logs/replay.json
 	.venv-bench/bin/python benchmarks/growth.py --json logs/growth.json
 	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
+	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
 
 .PHONY: help venv generate lint test acceptance demo bench

@@ -106,7 +106,7 @@ def _fork(words: list[str]) -> Program:
     program = Program.of_words(asked.words)
     tape, plan = load(asked.tape), read_plan(asked.plan.read_bytes())
     os.chdir(asked.cwd)
-    process_facts.announce(program.script, program.words())
+    process_facts.announce(program.script, program.words(), program.source or "")
     launch(tape, plan)
     running = session.current()
     if running is None or running.mode != plan.mode:

@@ -9,6 +9,7 @@ import random
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,7 +27,12 @@ from support.scripted import (
     openai_error,
 )
 
+from playhead_replay import Outputs
+from playhead_replay.tapefile import read_tape_file
+from playhead_semconv import attributes as a
+
 AGENTS = Path(__file__).parent / "agents"
+SCRIPTS = ("fifteen.py", "nasty.py")
 BURN = "while True: pass"
 
 
@@ -66,7 +72,7 @@ def burning(count: int = 2) -> Iterator[None]:
 
 
 @contextmanager
-def recorded(folder: Path, script: str, *words: str) -> Iterator[Home]:
+def recorded(folder: Path, script: str, *words: str, level: str = "strict") -> Iterator[Home]:
     """A home in which ``script`` has been recorded; its provider is gone."""
     server = ScriptedServer()
     server.on(lambda _: True, Jittered(), repeat=True)
@@ -80,7 +86,7 @@ def recorded(folder: Path, script: str, *words: str) -> Iterator[Home]:
         },
     )
     with burning():
-        done = home.playhead("record", AGENTS / script, *words)
+        done = home.playhead("record", "--level", level, AGENTS / script, *words)
     server.close()
     assert done.returncode == 0, done.stderr
     yield home
@@ -125,3 +131,31 @@ def test_a_script_twice_as_nasty_is_replayed_exactly(tmp_path: Path, times: int,
         notes = hashlib.sha256((tmp_path / "notes.db").read_bytes()).hexdigest()
         require_identical(home, times)
         assert hashlib.sha256((tmp_path / "notes.db").read_bytes()).hexdigest() == notes
+
+
+@pytest.mark.parametrize(
+    ("script", "times"),
+    [("fifteen.py", 1), *[pytest.param(one, 20, marks=pytest.mark.acceptance) for one in SCRIPTS]],
+)
+def test_at_causal_level_every_request_gets_its_own_answer(tmp_path: Path, script: str, times: int):
+    """What interleaves otherwise, and what is therefore asked otherwise, is said."""
+    (tmp_path / "diary.txt").write_text("before\n")
+    with recorded(tmp_path, script, level="causal") as home:
+        printed = home.run("last").outputs.stdout.data
+        for _ in range(times):
+            status, report = home.report("last", "--keep", tmp_path / "now.tape")
+            now = read_tape_file(tmp_path / "now.tape").tape
+            found = Counter(one["kind"] for one in report["divergences"])
+            fidelity = report["fidelity"]
+            answered = [
+                one.ask.details[a.PLAYHEAD_ORIGIN_SEQ]
+                for one in now.exchanges().values()
+                if one.ask.details[a.PLAYHEAD_FIDELITY] in ("exact", "moved")
+            ]
+            assert len(set(answered)) == len(answered) > 0
+            assert fidelity["changed"] == fidelity["live"] == 0
+            assert fidelity["blocked"] == found["blocked"]
+            assert fidelity["exact"] + fidelity["moved"] + fidelity["blocked"] == report["asked"]
+            assert found["blocked"] == 0 or script == "nasty.py"
+            assert (Outputs.of_tape(now).stdout.data == printed) == (found["stdout"] == 0)
+            assert (report["verdict"] == "identical") == (status == 0) == (not found)

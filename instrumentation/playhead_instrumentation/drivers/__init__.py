@@ -89,7 +89,6 @@ def _open_branch(
     files = driver.files = BranchFiles(
         sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, file_limit_bytes
     )
-    files.say = say
 
     def part(error: PlayheadError) -> None:
         say(f"the program parts from the tape: {error.what}; {error.cause}".removesuffix("; "))

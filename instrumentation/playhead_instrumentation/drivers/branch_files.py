@@ -8,15 +8,16 @@ is open for writing then lies in the scratch folder, and its descriptor becomes 
 from __future__ import annotations
 
 import contextlib
-import errno
 import logging
 import os
 import stat
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from playhead_instrumentation import databases, lanes
+from playhead_instrumentation import lanes
+from playhead_instrumentation.databases import Databases
 from playhead_instrumentation.drivers.bodies import common_prefix
 from playhead_instrumentation.drivers.files import (
     DATABASE,
@@ -29,7 +30,7 @@ from playhead_instrumentation.drivers.files import (
 )
 from playhead_instrumentation.drivers.played_files import PlayedFiles
 from playhead_semconv import attributes as a
-from playhead_semconv.facts import Fact, Fidelity
+from playhead_semconv.facts import Fact, Fidelity, digest_of
 
 log = logging.getLogger(__name__)
 
@@ -47,14 +48,10 @@ class BranchFiles(PlayedFiles):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """See `PlayedFiles`."""
         self._given = threading.local()
+        self._laid: set[str] = set()
+        """Databases that lie in the scratch folder until the program closes them."""
         self._scratch: dict[int, tuple[Handle, int]] = {}
         """Files in the scratch folder that the program writes to, by descriptor, with their flags."""
-        self.say: Callable[[str], None] = log.warning
-        """Told what is not as it was."""
-        self._copies: set[str] = set()
-        """Databases of which the program has a copy in the scratch folder."""
-        self._at_disk: set[str] = set()
-        """Databases that it works on where they are."""
         super().__init__(*args, **kwargs)
         # What the tape holds is not said again.
         self._held |= {fact.body.digest for fact in self._tape.facts() if fact.body is not None}
@@ -105,39 +102,36 @@ class BranchFiles(PlayedFiles):
             self._scratch[fd] = handle, flags
         return fd
 
-    def database(self, path: str) -> str | None:
-        """See `Files.database`. A copy, where the disk does not hold what was recorded."""
-        if path not in self._copies:
-            recorded = self._by_tape(DATABASE, path) and path not in self._at_disk
-            if not recorded or self._as_recorded(path, self._given.answer[0]):
-                self._given.answer = None
-                self._at_disk.add(path)
-                return Files.database(self, path)
-            self._copies.add(path)
-            self.say(f"{path} is not as it was recorded: the program works on a copy, the file stays")
-        else:
-            self._by_tape(DATABASE, path)
-        return super().database(path)
-
-    def _as_recorded(self, path: str, fact: Fact) -> bool:
-        at = fact.attributes
-        if fact.body is not None:
-            data = databases.snapshot(path) if os.path.isfile(path) else None
-            recorded = self._tape.read(fact.body)
-            return data is not None and databases.dump(data) == databases.dump(recorded)
-        if a.PLAYHEAD_FILE_SIZE in at:
-            found = os.stat(path) if os.path.isfile(path) else None
-            looks = None if found is None else (found.st_size, found.st_mtime_ns)
-            return looks == (at[a.PLAYHEAD_FILE_SIZE], at[a.PLAYHEAD_FILE_MTIME_NS])
-        return at.get(a.PLAYHEAD_FILE_ERROR) != errno.ENOENT or not os.path.lexists(path)
-
-    def _database_place(self, path: str) -> str:
-        return self.place(path) if path in self._copies else path
-
     def closing(self, fd: int) -> None:
         """See `Files.closing`."""
         super().closing(fd)
         self._scratch.pop(fd, None)
+
+    def database(self, path: str) -> str | None:
+        """See `Files.database`."""
+        if self._by_tape(DATABASE, path):
+            self._laid.add(path)
+            return super().database(path)
+        Files.database(self, path)
+        return self.place(path) if path in self._laid else None
+
+    def _renew(self) -> None:
+        super()._renew()
+        self.databases = Databases(
+            lambda path: self.place(path) if path in self._laid else path, self._limit_bytes
+        )
+        self.workspace.is_database = self.databases.is_open
+
+    def _settle_database(self, path: str, most_bytes: int = sys.maxsize) -> None:
+        if path not in self._laid:
+            return super()._settle_database(path, most_bytes)
+        said = self.databases.changed(path, most_bytes)
+        if said is not None:
+            digest = digest_of(self._redactor.body(said)[0]).hex()
+            self._did("write", path, {a.PLAYHEAD_FILE_DIGEST: digest}, None)
+            found = self._take("write", path)
+            if found is None or found[0].attributes.get(a.PLAYHEAD_FILE_DIGEST) != digest:
+                _copy_database(self.place(path), path)
 
     def at_end(self) -> None:
         """See `Files.at_end`."""
@@ -223,6 +217,16 @@ class BranchFiles(PlayedFiles):
     def _scratched(self, handle: Handle, start: int) -> bytes:
         own = f"/proc/self/fd/{handle.fd}"
         return _read(own if os.path.exists(own) else self.place(handle.path), start) or b""
+
+
+def _copy_database(source: str, target: str) -> None:
+    import sqlite3
+
+    with (
+        contextlib.closing(sqlite3.connect(source)) as laid,
+        contextlib.closing(sqlite3.connect(target)) as disk,
+    ):
+        laid.backup(disk)
 
 
 def _read(path: str, start: int) -> bytes | None:

@@ -8,9 +8,10 @@ fact is on the tape before the program sees its consequence.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import blake3
@@ -29,6 +30,7 @@ from playhead_instrumentation.drivers.wakes import keep as keep_wakes
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.edits import applied
 from playhead_semconv.errors import ExchangeUnmatched, PlayheadError
 from playhead_semconv.facts import (
     Ask,
@@ -41,6 +43,7 @@ from playhead_semconv.facts import (
     Fact,
     Fidelity,
 )
+from playhead_semconv.plans import Edit
 from playhead_semconv.seams import Sink, Tape
 
 log = logging.getLogger(__name__)
@@ -73,6 +76,7 @@ class Call:
         "ended",
         "id",
         "last_seq",
+        "replaced",
         "scrub",
         "time_ns",
         "verdict",
@@ -91,6 +95,8 @@ class Call:
         self.verdict = verdict
         self.body = body
         """The request body as it went on tape."""
+        self.replaced: bytes | None = None
+        """What is to be sent in the place of the program's body."""
         self.scrub: Scrub | None = None
         """Set by the boundary, for what comes after the head."""
         self.last_seq = -1
@@ -353,8 +359,17 @@ class Driver:
         attributes: dict[str, Any] = {a.PLAYHEAD_ASK_KEY: key, a.PLAYHEAD_ASK_EFFECT: effect, **details}
         kept, content = self._written(body or b"", attributes)
         verdict = self._source.decide(id, Ask(kind, key, content, effect, "out", details), kept)
+        replaced = edited(body or b"", verdict.edits) if isinstance(verdict, Live) else None
+        if replaced is not None:
+            attributes[a.PLAYHEAD_EDITED_DIGEST] = content.digest.hex()
+            kept, content = self._written(replaced, attributes)
         if isinstance(verdict, Played):
             recorded = verdict.exchange
+            if a.PLAYHEAD_EDITED_DIGEST in recorded.ask.details:
+                # The recording is of a fork, which had sent this in its place.
+                attributes[a.PLAYHEAD_EDITED_DIGEST] = content.digest.hex()
+                kept = verdict.read(recorded.ask.body)
+                content = Content(recorded.ask.body.digest, len(kept), kept)
             attributes[a.PLAYHEAD_FIDELITY] = verdict.fidelity
             attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = verdict.instance.hex()
             attributes[a.PLAYHEAD_ORIGIN_SEQ] = recorded.first_seq
@@ -366,6 +381,7 @@ class Driver:
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
             self._replace(verdict, attributes)
         call = Call(self, id, verdict, kept, trace_id, span_id)
+        call.replaced = replaced
         call.time_ns = time.time_ns()
         call.last_seq = self.sink.append(
             Fact(
@@ -488,6 +504,14 @@ class Driver:
             attributes[a.PLAYHEAD_REDACTED_COUNT] = attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0) + count
             attributes[a.PLAYHEAD_REDACTED_DIGEST] = self.redactor.digest(body)
         return kept, content
+
+
+def edited(body: bytes, edits: Sequence[Edit]) -> bytes | None:
+    """A JSON body with ``edits`` made, as an SDK writes it; None where there are none."""
+    if not edits:
+        return None
+    document = applied(json.loads(body), edits)
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def error_attributes(error: ErrorRecord) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class Files:
         self._bodies = Bodies(self._redactor.body)
         self._held: set[bytes] = set()
         self._known: dict[str, tuple[tuple[int, int, int], Content]] = {}
-        self.databases = Databases(self._database_place, self._limit_bytes)
+        self.databases = Databases(self.workspace.place, self._limit_bytes)
         self.workspace.is_database = self.databases.is_open
 
     @property
@@ -275,10 +275,6 @@ class Files:
                 self._settle_database(path, SMALL_BYTES)
         except Exception:
             log.debug("playhead could not record what a database holds", exc_info=True)
-
-    def _database_place(self, path: str) -> str:
-        """Where a database really lies."""
-        return self.workspace.place(path)
 
     def _settle_database(self, path: str, most_bytes: int = sys.maxsize) -> None:
         """Put on the tape that it has changed, where it has."""

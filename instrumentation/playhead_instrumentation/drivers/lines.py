@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from playhead_instrumentation.drivers import wakes
 from playhead_instrumentation.drivers.quiet import Quiet
 from playhead_instrumentation.lanes import SHADOW, current
 
@@ -43,12 +44,19 @@ def wanted(depth: int) -> bool:
 class Waiter:
     """A thread in a line."""
 
-    __slots__ = ("_fork", "_opened", "_place")
+    __slots__ = ("_fork", "_opened", "_place", "_turn", "_wake")
 
-    def __init__(self) -> None:
+    def __init__(self, timeout: float | None, kind: str) -> None:
+        """``timeout``: so long (s) it waits, at most; ``kind``: how the end of that is called."""
         self._place = _thread.get_ident()
         self._opened = _thread.allocate_lock()
         self._opened.acquire()
+        self._wake, self._turn = None, None
+        if timeout is not None and _books is not None:
+            self._wake = wakes.opened_in_order(kind, timeout)
+            self._turn = None if self._wake is None else self._wake.ahead()
+            if self._turn is not None:
+                self._opened = self._turn.opened
         self._fork = _forks
 
     @property
@@ -70,23 +78,37 @@ class Waiter:
         """Block until it was woken; False: until then (`time.monotonic`) it was not."""
         # Who holds a lock of a library that speaks to the world has no turn, and needs none to let go.
         books = None if current() is SHADOW else _books
+        wake, turn = self._wake, self._turn
+        left_s = -1 if until is None else max(0.0, until - time.monotonic())
+        if wake is not None and turn is not None:
+            wake.waits(turn, left_s)
         if books is not None:
-            books.waits(until)
+            books.waits(until if turn is None else None)
         try:
-            if until is None:
-                return self._opened.acquire()
-            return self._opened.acquire(timeout=max(0.0, until - time.monotonic()))
+            if wake is not None and turn is not None:
+                return not wake.comes_first(turn)
+            return self._opened.acquire(timeout=left_s)
         finally:
             if books is not None:
                 books.goes_on()
 
+    def ended(self, taken: bool) -> None:
+        """It waits no longer."""
+        if self._wake is not None and self._turn is not None:
+            self._wake.ended(self._turn, taken)
 
-def wait_in(line: list[Waiter], take: Callable[[], bool], timeout: float | None) -> bool:
-    """Wait in ``line`` until ``take`` succeeds, tried when it is one's turn; False: not in time (s)."""
+
+def wait_in(
+    line: list[Waiter], take: Callable[[], bool], timeout: float | None, kind: str = "lock"
+) -> bool:
+    """Wait in ``line`` until ``take`` succeeds, tried when it is one's turn; False: not in time (s).
+
+    ``kind``: how the end of that time is called on the tape.
+    """
     until = None if timeout is None else time.monotonic() + timeout
     if line and line[0].gone:
         line[:] = [other for other in line if not other.gone]
-    waiter = Waiter()
+    waiter = Waiter(timeout, kind)
     line.append(waiter)
     taken = False
     try:
@@ -100,6 +122,7 @@ def wait_in(line: list[Waiter], take: Callable[[], bool], timeout: float | None)
         line.remove(waiter)
         if not taken:
             wake_first(line)
+    waiter.ended(taken)
     return taken
 
 

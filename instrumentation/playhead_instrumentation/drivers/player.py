@@ -226,8 +226,10 @@ def deliveries(exchanges: Iterable[Exchange]) -> Iterator[Delivery]:
 
 
 def _digests(recording: Exchange) -> list[bytes]:
-    """Under which digests a recording is found: of its body, and keyed, of what was redacted in it."""
-    digests = [recording.ask.body.digest]
+    """Under which digests a recording is found: of the body that the program made, and keyed, of what
+    was redacted in it."""
+    edited = recording.ask.details.get(a.PLAYHEAD_EDITED_DIGEST)
+    digests = [bytes.fromhex(str(edited))] if edited else [recording.ask.body.digest]
     keyed: Any = recording.ask.details.get(a.PLAYHEAD_REDACTED_DIGEST)
     return [*digests, _keyed(keyed)] if keyed else digests
 

@@ -23,9 +23,9 @@ def missed_ns(place: int) -> int:
 
 
 def could_run(place: int) -> bool:
-    """Whether it would run now if the system let it."""
+    """Whether it would run now if the system let it, or gave it the memory that it asks for."""
     # The name of the thread, in brackets, may hold anything.
-    return _told(place, "stat").rpartition(") ")[2].startswith("R")
+    return _told(place, "stat").rpartition(") ")[2].startswith(("R", "D"))
 
 
 def _told(place: int, name: str) -> str:

@@ -62,8 +62,9 @@ class SimpleQueue(_Real, metaclass=_IsReal):
                 return False
             return True
 
-        if (self._line or self.empty() or not take()) and not wait_in(self._line, take, timeout):
-            raise queue.Empty
+        if self._line or self.empty() or not take():
+            if not wait_in(self._line, take, timeout, "get"):
+                raise queue.Empty
         if self._line and not self.empty():
             wake_first(self._line)
         return found[0]

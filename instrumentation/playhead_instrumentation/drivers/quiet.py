@@ -26,6 +26,15 @@ HOLD_S = 0.1
 GRANTED_HOLD_S = 0.5
 """Who has the turn and does not begin to run for so long is taken not to come."""
 
+IMPATIENCE = 2, 8
+"""How often the time is halved for which who blocks, and who computes, is waited for.
+
+Who blocks may be about to go on: it is never waited for only as long as the system takes to wake it.
+"""
+
+GUESS_S = 5.0
+"""Who has used no processor time for so long does wait."""
+
 CERTAIN_HOLD_S = 5.0
 """Who goes on by itself is waited for so long."""
 
@@ -62,13 +71,14 @@ class Quiet:
         """``changed``: called, without the lock, when somebody began to wait. ``forked``: in a child.
 
         ``hold_s``: so long a place that runs without using processor time holds up the others, less
-        each time; ``computing_hold_s``: so long one does that computes.
+        each time, but not less than a fourth; ``computing_hold_s``: so long one does that computes.
         """
         self._lock = lock
         self._changed = changed
         self._forked = forked
         self._hold_s = hold_s
         self._computing_hold_s = computing_hold_s
+        self._granted_hold_s = max(GRANTED_HOLD_S, 4 * hold_s)
         self._closed = False
         self._busy: set[int] = {threading.get_ident()}
         self._idle: dict[int, float | None] = {}
@@ -93,8 +103,8 @@ class Quiet:
         """Busy places that block in what ends by itself."""
         self._watched: dict[int, _Watched] = {}
         """Busy places that hold up others."""
-        self._stuck: dict[int, int] = {}
-        """Places that were busy for too long → processor time they had used by then."""
+        self._stuck: dict[int, tuple[int, float]] = {}
+        """Places that were busy for too long → processor time they had used by then, and when (s)."""
 
     def holds(self, hold_s: float, computing_hold_s: float) -> None:
         """From now on those who are busy are waited for so long."""
@@ -125,9 +135,10 @@ class Quiet:
             return self.quiet() and all(until is None for until in self._idle.values())
 
     def guesses(self) -> bool:
-        """Whether somebody is taken to wait only because no processor time is used."""
+        """Whether somebody is taken to wait only because no processor time is used, not for long yet."""
         with self._lock:
-            return bool(self._stuck)
+            recently = REAL.now_s() - GUESS_S
+            return any(since_s > recently for _, since_s in self._stuck.values())
 
     def latest_alarm(self) -> float:
         """When the last of those who sleep goes on (`REAL.now_s`); 0: nobody does."""
@@ -152,7 +163,8 @@ class Quiet:
                     continue
                 used_ns = processor.used_ns(place)
                 computes = used_ns - watched.cpu_ns > IDLE_CPU_NS
-                hold_s = (self._computing_hold_s if computes else self._hold_s) / 2**watched.times
+                hold_s = self._computing_hold_s if computes else self._hold_s
+                hold_s /= 2 ** watched.times[computes]
                 if place in self._certain:
                     hold_s = CERTAIN_HOLD_S
                 if now - watched.since_s < hold_s:
@@ -161,10 +173,10 @@ class Quiet:
                     watched.begins(place, now)
                     continue
                 watched.since_s = None
-                watched.times = min(watched.times + 1, 8)
+                watched.times[computes] = min(watched.times[computes] + 1, IMPATIENCE[computes])
                 self._busy.discard(place)
-                self._stuck[place] = used_ns
-            if self._granted is not None and now - self._granted_s >= GRANTED_HOLD_S:
+                self._stuck[place] = used_ns, REAL.now_s()
+            if self._granted is not None and now - self._granted_s >= self._granted_hold_s:
                 self._granted = None
             self._grant()
             return not self._busy and self._granted is None and not self._turns
@@ -183,7 +195,7 @@ class Quiet:
             self._granted.opened.release()
 
     def _unstick(self) -> None:
-        for place, used_ns in list(self._stuck.items()):
+        for place, (used_ns, _) in list(self._stuck.items()):
             if processor.used_ns(place) != used_ns:
                 del self._stuck[place]
                 self._busy.add(place)
@@ -226,6 +238,8 @@ class Quiet:
         with self._lock:
             if self._granted is ticket:
                 self._granted = None
+            if self._reserved.get(place) is ticket:  # until now: who wakes it meanwhile does so in vain
+                del self._reserved[place]
             self._idle.pop(place, None)
             self._selecting.discard(place)
             self._busy.add(place)
@@ -281,7 +295,9 @@ class Quiet:
             self._selecting.discard(place)
             if place not in self._idle:
                 return
-            ticket = self._reserved.pop(place, None) or self.reserve()
+            ticket = self._reserved.get(place)
+            if ticket is None:
+                ticket = self._reserved[place] = self.reserve()
         self.claim(ticket)
 
     @contextlib.contextmanager
@@ -314,6 +330,9 @@ class Quiet:
             self._away.discard(place)
             for kept in (self._idle, self._stuck, self._watched, self._loops):
                 kept.pop(place, None)
+            stale = self._reserved.pop(place, None)
+            if stale is not None:
+                self.give_up(stale)
             for joining, lock in self._joining.pop(thread, {}).items():
                 self.wake(joining)
                 if lock is not None:
@@ -406,8 +425,8 @@ class _Watched:
     def __init__(self) -> None:
         self.since_s: float | None = None
         self.cpu_ns = self.missed_ns = 0
-        self.times = 0
-        """How often it was busy for too long."""
+        self.times = [0, 0]
+        """How often it was busy for too long: blocking, computing."""
 
     def begins(self, place: int, now: float) -> None:
         """It is watched from now on."""

@@ -22,7 +22,7 @@ from playhead_semconv.facts import Delivery, ExchangeId
 POLL_S = 0.02
 """How often somebody who waits looks whether all are stuck."""
 
-HOLD_S = 0.1
+HOLD_S = 0.5
 """So long a thread that runs without using processor time is waited for."""
 
 PATIENCE_S = 5.0
@@ -163,8 +163,11 @@ class TapeGate(HeldGate):
         super()._let_through(waiter)
 
     def _forced(self) -> Waiting | None:
-        """Who goes although it is not its turn, because otherwise nobody does."""
-        if not self.books.for_good():
+        """Who goes although it is not its turn, because otherwise nobody does.
+
+        Where that is a guess (somebody who blocks may yet go on), only after a while.
+        """
+        if not self.books.for_good() or self.books.guesses():
             now = REAL.now_s()
             horizon = min(self.books.latest_alarm(), self._progress_s + LONGEST_SLEEP_S)
             if now < max(self._progress_s + self._patience_s, horizon):

@@ -110,13 +110,25 @@ class Wake:
 
     def waiting(self) -> Waiting | None:
         """Its turn, for `comes_first`; None: nothing is held back, and time passes in the world."""
+        turn = self.ahead()
+        if turn is not None:
+            self.waits(turn, self.after_s)
+        return turn
+
+    def ahead(self) -> Waiting | None:
+        """The same, where it may yet turn out that nobody waits."""
         turn = self.turn()
         if not isinstance(turn, Waiting):
             return None
         turn.opened.acquire()
-        if not self.live:
-            turn.arrives()  # before anybody is told that this thread waits
         return turn
+
+    def waits(self, turn: Waiting, left_s: float) -> None:
+        """It waits, perhaps again, for so long. Before anybody is told that this thread does."""
+        if self.live:
+            self.after_s = left_s
+        else:
+            turn.arrives()
 
     def turn(self) -> Turn:
         """Its turn: where it is live, to be asked for when the time is over."""
@@ -225,6 +237,12 @@ def opened(kind: str, after_s: float = 0.0) -> Wake | None:
         return None
     lane = lanes.current()
     return None if lane is lanes.SHADOW or lane is lanes.GC else wakes.open(kind, lane, after_s)
+
+
+def opened_in_order(kind: str, after_s: float) -> Wake | None:
+    """The same of what ends as recorded only where one thread runs at a time."""
+    wakes = _kept
+    return opened(kind, after_s) if wakes is not None and wakes.gate.level == "strict" else None
 
 
 def _is_program() -> bool:

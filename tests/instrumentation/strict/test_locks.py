@@ -1,6 +1,7 @@
 """Locks, queues and pools under the turns of a strict recording."""
 
 import copy
+import functools
 import itertools
 import multiprocessing.pool
 import os
@@ -10,7 +11,7 @@ import random
 import threading
 import time
 import weakref
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -19,6 +20,7 @@ from support.scripted import ScriptedServer, json_reply
 from support.sessions import record, recording, replay
 
 from playhead_instrumentation.drivers import locks
+from playhead_semconv import events as e
 from playhead_semconv.settings import Settings
 
 STRICT = Settings(quiet=True, level="strict")
@@ -256,6 +258,71 @@ def test_an_empty_queue_gives_up_in_time():
             waiting.get(timeout=-1)
         waiting.put_nowait(1)
         assert (waiting.qsize(), waiting.get(timeout=1)) == (1, 1)
+
+
+def impatient(holds_s):
+    """Gives up on locks and queues that come about when it does."""
+    lock, again, items, seen = threading.Lock(), threading.RLock(), queue.SimpleQueue(), []
+
+    def hold():
+        for number in range(5):
+            with lock, again:
+                time.sleep(random.random() * holds_s)
+            items.put(number)
+
+    def one(who):
+        for _ in range(5):
+            for kind in (lock, again):
+                got = kind.acquire(timeout=0.003)
+                seen.append((who, got))
+                if got:
+                    time.sleep(0.001)
+                    kind.release()
+            try:
+                seen.append((who, items.get(timeout=0.003)))
+            except queue.Empty:
+                seen.append((who, "empty"))
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    all_run(one, 3)
+    holder.join()
+    return seen
+
+
+def test_who_gave_up_gives_up_again():
+    recorded, tape = record(lambda: impatient(0.02), settings=STRICT)
+    assert {False, True, "empty"} <= {found for _, found in recorded}
+    for holds_s in (0.02, 0.0):
+        replayed, now = replay(functools.partial(impatient, holds_s), tape)
+        assert replayed == recorded
+        assert [fact for fact in now.facts() if fact.name == e.PLAYHEAD_MOVED] == []
+
+
+def test_an_executor_that_is_shut_down_waits_for_its_jobs_only():
+    """Which jobs it still cancels does not depend on how fast its workers are."""
+
+    def program():
+        begin = threading.Event()
+        pool = ThreadPoolExecutor(2)
+        jobs = [pool.submit(begin.wait) for _ in range(6)]
+        pool.shutdown(wait=False, cancel_futures=True)
+        begin.set()
+        pool.shutdown()
+        return [job.cancelled() for job in jobs]
+
+    recorded, tape = record(program, settings=STRICT)
+    assert recorded == [False, False, True, True, True, True]
+    assert replay(program, tape)[0] == recorded
+
+
+def test_an_executor_whose_workers_cannot_begin_is_shut_down():
+    def program():
+        with ThreadPoolExecutor(1, initializer=int, initargs=("no number",)) as pool:
+            with pytest.raises(BrokenExecutor):
+                pool.submit(int).result()
+
+    record(program, settings=STRICT)
 
 
 def test_locks_that_are_older_or_younger_than_the_recording_are_real():

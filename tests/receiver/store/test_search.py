@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +158,12 @@ def test_what_cannot_be_searched_is_said(store: Upkeep):
             store.search(odd)
         except UsageError:
             pass
+
+
+def test_deriver_and_store_may_be_imported_in_either_order():
+    for first, second in (("derive", "store"), ("store", "derive")):
+        words = f"import playhead_receiver.{first}, playhead_receiver.{second}"
+        assert subprocess.run([sys.executable, "-c", words]).returncode == 0
 
 
 def test_text_without_its_wrapping():
