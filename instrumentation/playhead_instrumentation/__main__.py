@@ -3,6 +3,7 @@
 ::
 
     record [--tape FILE] [--] [-m MODULE | SCRIPT] ARGUMENTS…
+    replay --tape FILE --now FILE [--scratch FOLDER] [--origin RUN] [--live TOOL]… [--allow HOST]…
     replay --tape FILE --now FILE [--forks FILE] [--origin RUN] [--live TOOL]… [--allow HOST]…
            [--check FILE]… -- [-m MODULE | SCRIPT] ARGUMENTS…
     fork --tape FILE --plan FILE [--cwd FOLDER] -- [-m MODULE | SCRIPT] ARGUMENTS…
@@ -68,6 +69,7 @@ def _replay(words: list[str]) -> Program | Service:
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation replay")
     parser.add_argument("--tape", required=True, type=Path, help="the tape that answers")
     parser.add_argument("--now", required=True, type=Path, help="where the replay writes its tape")
+    parser.add_argument("--scratch", default="", help="an empty folder for what the program writes")
     parser.add_argument("--forks", type=Path, help="the tapes that answer in processes it forks")
     parser.add_argument("--origin", default="", help="run id of the run that is replayed")
     parser.add_argument("--live", action="append", default=[], help="a tool that runs for real")
@@ -82,7 +84,13 @@ def _replay(words: list[str]) -> Program | Service:
         checks.load(path)
     process_facts.announce(program.script, program.words(), program.source or "")
     allowed = Allowed(frozenset(asked.live), frozenset(asked.allow))
-    start_recording(tape=tape, sink=TapeWriter(asked.now), origin=asked.origin, allowed=allowed)
+    start_recording(
+        tape=tape,
+        sink=TapeWriter(asked.now),
+        origin=asked.origin,
+        allowed=allowed,
+        scratch=asked.scratch,
+    )
     running = session.current()
     if running is None or not running.driver.closed:
         raise ReplayFailed("the replay could not start, and the program is not run for real")

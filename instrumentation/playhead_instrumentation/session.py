@@ -218,7 +218,7 @@ def start(
         submit or (lambda job: job.finish()),
         context_of or (lambda headers: propagate.extract(headers, context=Context())),
     )
-    _current.reopened = lambda tape: opened(tape, "")
+    _current.reopened = lambda tape: opened(tape, scratch and f"{scratch}/{os.getpid()}")
     _forget_after_fork()
     return _current
 

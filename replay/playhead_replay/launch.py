@@ -19,7 +19,7 @@ from pathlib import Path
 from playhead_replay.command import Command
 from playhead_replay.compare import compare
 from playhead_replay.inbound import InboundRequest
-from playhead_replay.isolation import no_network
+from playhead_replay.isolation import enforced, isolated
 from playhead_replay.processes import ChildProcess, children_of, forks_below, matched, name_of
 from playhead_replay.report import ProcessCheck, Report
 from playhead_replay.run import Run, gaps_of
@@ -124,7 +124,8 @@ def replay(
     files = [os.path.abspath(path) for path in checks]
     again = _Again(
         run,
-        () if live or allow else no_network(),
+        not (live or allow),
+        not live,
         os.environ if environ is None else environ,
         [
             word
@@ -156,7 +157,6 @@ def replay(
         else:
             report.processes.append(ProcessCheck(child.name, "not replayed", detail=found))
     report.notes += different
-    report.network = "kernel" if again.isolation else "process"
     real = [f"tool {name}" for name in live] + [f"host {name}" for name in allow]
     if real:
         report.notes.append(f"allowed to run for real: {', '.join(real)}")
@@ -168,7 +168,9 @@ class _Again:
     """Executes processes of a run again."""
 
     run: Run
-    isolation: Sequence[str]
+    no_network: bool
+    no_changes: bool
+    """Of files."""
     environ: Mapping[str, str]
     options: list[str]
     forks: dict[Path, list[ChildProcess]] = field(default_factory=dict[Path, list[ChildProcess]])
@@ -192,9 +194,12 @@ class _Again:
         keep: Path | None = None,
     ) -> tuple[Replay, dict[str, Report | str]]:
         """One process, and the reports on its forks by name. ``words``: interpreter and command line."""
-        recorded, now, forks = scratch / "recorded.tape", scratch / "now.tape", self.forks[scratch]
-        start = [*self.isolation, words[0], "-m", "playhead_instrumentation", "replay"]
-        start += ["--tape", str(recorded), "--now", str(now)]
+        recorded, now, said = (scratch / name for name in ("recorded.tape", "now.tape", "enforced"))
+        forks, written = self.forks[scratch], scratch / "written"
+        written.mkdir()
+        start = isolated(scratch, said, network=self.no_network, files=self.no_changes)
+        start += [words[0], "-m", "playhead_instrumentation", "replay"]
+        start += ["--tape", str(recorded), "--now", str(now), "--scratch", str(written)]
         if forks:
             start += ["--forks", str(scratch / "forks.tape")]
         if self.run.trace_id:
@@ -206,6 +211,9 @@ class _Again:
             shutil.copyfile(now, keep)
         tape = read_tape_file(recorded).tape
         result = _result(self.run, tape, now, done)
+        by_kernel = enforced(said)
+        result.report.network = "kernel" if "network" in by_kernel else "process"
+        result.report.files = "kernel" if "files" in by_kernel else "process"
         told: dict[str, Report | str] = {}
         if forks:
             whole = {one.instance: one for one in read_tape_file(scratch / "forks.tape").tapes}

@@ -72,6 +72,7 @@ def start_recording(
     origin: str = "",
     allowed: Allowed = NOTHING,
     plan: Plan | None = None,
+    scratch: str = "",
 ) -> Recording | None:
     """Record this process from now on. Once: later calls give the same recording. Never raises.
 
@@ -79,6 +80,7 @@ def start_recording(
     environment and the configuration files. ``tape`` and ``sink``: replay; the exchanges of the tape
     answer, the facts go to the sink. ``origin``: run id of the run that is replayed. ``allowed``: what
     a replay may do for real. ``plan``, with a ``tape`` and without a ``sink``: a fork of it.
+    ``scratch``: an empty folder for what a replay writes.
 
     None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``).
     """
@@ -101,7 +103,7 @@ def start_recording(
             origin = plan.origin
         _recording = recording = Recording(settings, notices)
         try:
-            _start(recording, configure, tape, sink, origin, allowed, plan)
+            _start(recording, configure, tape, sink, origin, allowed, plan, scratch)
         except Exception as failure:
             log.debug("playhead could not start", exc_info=True)
             notices.problem(f"cannot record: {failure}")
@@ -128,6 +130,7 @@ def _start(
     origin: str,
     allowed: Allowed,
     plan: Plan | None,
+    scratch: str,
 ) -> None:
     settings, notices = recording.settings, recording.notices
     PATCHES.on_failure = notices.unpatched
@@ -162,6 +165,7 @@ def _start(
             attributes=_more_of_start(origin),
             allowed=allowed,
             plan=plan,
+            scratch=scratch,
             say=notices.problem,
             tracer=recording.providers.tracer,
             submit=recording.calls.worker.submit,
