@@ -44,6 +44,9 @@ acceptance: .venv/ready .venv-programs/ready ## the long counts (kills, fuzz, ol
 demo: .venv/ready ## record the example agents, look at a run, replay them with the provider gone
 	$(BIN)/playhead demo
 
+incident: .venv/ready ## from an agent that is stuck to the test that keeps it mended, offline
+	$(BIN)/playhead demo incident
+
 .venv-bench/ready: benchmarks/requirements.txt constraints.txt $(wildcard */pyproject.toml) ## what bench compares with
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/requirements.txt
@@ -58,4 +61,4 @@ bench: .venv-bench/ready ## added latency and replay beside other tools, growth,
 	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
 
-.PHONY: help venv generate lint test acceptance demo bench
+.PHONY: help venv generate lint test acceptance demo incident bench

@@ -3,6 +3,7 @@
 ::
 
     record [--tape FILE] [--] [-m MODULE | SCRIPT] ARGUMENTS…
+    replay --tape FILE --now FILE [--scratch FOLDER] [--origin RUN] [--live TOOL]… [--allow HOST]…
     replay --tape FILE --now FILE [--forks FILE] [--origin RUN] [--live TOOL]… [--allow HOST]…
            [--check FILE]… -- [-m MODULE | SCRIPT] ARGUMENTS…
     fork --tape FILE --plan FILE [--cwd FOLDER] -- [-m MODULE | SCRIPT] ARGUMENTS…
@@ -20,6 +21,7 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from playhead_instrumentation import checks, process_facts, session
 from playhead_instrumentation.program import Program
@@ -27,6 +29,10 @@ from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeError
 from playhead_semconv.facts import Fact
 from playhead_semconv.tapes import IndexedTape
+
+if TYPE_CHECKING:
+    from playhead_instrumentation.drivers.driver import Driver
+    from playhead_instrumentation.service import Service
 
 
 def main(words: list[str]) -> None:
@@ -59,7 +65,7 @@ def _record(words: list[str]) -> Program:
     return program
 
 
-def _replay(words: list[str]) -> Program:
+def _replay(words: list[str]) -> Program | Service:
     from playhead_instrumentation.bootstrap.start import start_recording
     from playhead_instrumentation.drivers.allowed import Allowed
     from playhead_instrumentation.tape_writer import TapeWriter
@@ -67,6 +73,7 @@ def _replay(words: list[str]) -> Program:
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation replay")
     parser.add_argument("--tape", required=True, type=Path, help="the tape that answers")
     parser.add_argument("--now", required=True, type=Path, help="where the replay writes its tape")
+    parser.add_argument("--scratch", default="", help="an empty folder for what the program writes")
     parser.add_argument("--forks", type=Path, help="the tapes that answer in processes it forks")
     parser.add_argument("--origin", default="", help="run id of the run that is replayed")
     parser.add_argument("--live", action="append", default=[], help="a tool that runs for real")
@@ -81,15 +88,30 @@ def _replay(words: list[str]) -> Program:
         checks.load(path)
     process_facts.announce(program.script, program.words(), program.source or "")
     allowed = Allowed(frozenset(asked.live), frozenset(asked.allow))
-    start_recording(tape=tape, sink=TapeWriter(asked.now), origin=asked.origin, allowed=allowed)
+    start_recording(
+        tape=tape,
+        sink=TapeWriter(asked.now),
+        origin=asked.origin,
+        allowed=allowed,
+        scratch=asked.scratch,
+    )
     running = session.current()
     if running is None or not running.driver.closed:
         raise ReplayFailed("the replay could not start, and the program is not run for real")
     running.forks = forks
-    return program
+    return _served(running.driver, program)
 
 
-def _fork(words: list[str]) -> Program:
+def _served(driver: Driver, program: Program) -> Program | Service:
+    """What is run: the program, or its application where the tape is about requests."""
+    if not driver.requests:
+        return program
+    from playhead_instrumentation.service import Service
+
+    return Service(driver, program)
+
+
+def _fork(words: list[str]) -> Program | Service:
     from playhead_instrumentation.bootstrap.launch import launch
     from playhead_semconv.plans import read_plan
 
@@ -102,12 +124,12 @@ def _fork(words: list[str]) -> Program:
     program = Program.of_words(asked.words)
     tape, plan = load(asked.tape), read_plan(asked.plan.read_bytes())
     os.chdir(asked.cwd)
-    process_facts.announce(program.script, program.words())
+    process_facts.announce(program.script, program.words(), program.source or "")
     launch(tape, plan)
     running = session.current()
     if running is None or running.mode != plan.mode:
         raise ReplayFailed("the fork could not start, and the program is not run for real")
-    return program
+    return _served(running.driver, program)
 
 
 def load(path: Path) -> IndexedTape:

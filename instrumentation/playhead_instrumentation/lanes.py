@@ -45,12 +45,16 @@ class Lane:
         "ended",
         "hash",
         "name",
+        "of_request",
         "parent",
     )
 
-    def __init__(self, name: str, parent: Lane | None = None) -> None:
+    def __init__(self, name: str, parent: Lane | None = None, *, of_request: bool = False) -> None:
+        """``of_request``: it is the root of a request that came to the process."""
         self.name: Final = name
         self.parent: Final = parent
+        self.of_request: Final[bool] = of_request or (parent is not None and parent.of_request)
+        """Whether what it does is done for a request."""
         self.hash: Final = int.from_bytes(digest_of(name.encode())[:8]) >> 1
         """The lane on tape: 63 bits, so that it fits every database's integer."""
         self.declared_on = b""
@@ -190,6 +194,37 @@ class In:
 
     def __exit__(self, *_: object) -> None:
         _reset(self._token)
+
+
+class Entered(In):
+    """An `In` for a task or thread that somebody else has started. Not reentrant."""
+
+    __slots__ = ("_before", "_task")
+
+    def __enter__(self) -> None:
+        self._task = _task_with_lane()
+        if self._task is not None:
+            self._before = _of_task[self._task]
+            _of_task[self._task] = self._lane
+        super().__enter__()
+
+    def __exit__(self, *problem: object) -> None:
+        super().__exit__(*problem)
+        if self._task is not None:
+            _of_task[self._task] = self._before
+
+
+def _task_with_lane() -> Any:
+    """The task that runs, where its lane does not follow from its context."""
+    try:
+        task = asyncio.current_task() if _of_task else None
+    except RuntimeError:
+        return None
+    return task if task in _of_task else None
+
+
+of_requests: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Tasks that were started for a request."""
 
 
 _on_end: Callable[[Lane], None] | None = None
@@ -341,6 +376,8 @@ def _hook_loop(owner: Any) -> None:
             _lane.reset(token)
         if kwargs.get("context") is not None:
             _of_task[task] = lane
+        if lane.of_request:
+            of_requests.add(task)
         return task
 
     create_task.__dict__["__playhead__"] = True

@@ -52,7 +52,7 @@ class Program:
         `SystemExit` passes through. Any other exception is printed as the interpreter prints it, without
         our frames, and becomes `SystemExit`. `UsageError` when there is no such program.
         """
-        code, main = self._loaded()
+        code, main = self.loaded()
         sys.modules["__main__"] = main
         try:
             exec(code, main.__dict__)
@@ -66,8 +66,9 @@ class Program:
         # Through `sys.exit`, where who records the exit status looks for it.
         sys.exit(status)
 
-    def _loaded(self) -> tuple[CodeType, ModuleType]:
-        main = ModuleType("__main__")
+    def loaded(self, name: str = "__main__") -> tuple[CodeType, ModuleType]:
+        """Its code, and the module of that ``name`` in which it is to run. `UsageError`."""
+        main = ModuleType(name)
         names: dict[str, Any] = main.__dict__
         if self.is_module:
             _put_first(os.getcwd())

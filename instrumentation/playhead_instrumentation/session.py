@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from opentelemetry import trace
+from opentelemetry import propagate, trace
+from opentelemetry.context import Context
 from opentelemetry.trace import Tracer
 
 from playhead_instrumentation import hashes, lanes
@@ -67,6 +68,7 @@ class Session:
         outlet: Outlet | None,
         tracer: Callable[[], Tracer],
         submit: Callable[[Job], None],
+        context_of: Callable[[Mapping[str, str]], Context],
     ) -> None:
         self.settings: Final = settings
         self.sink: Final = sink
@@ -79,6 +81,8 @@ class Session:
         """Of the attempts' spans."""
         self.submit: Final = submit
         """Hands over what is to be done off the caller's path. Safe in a finalizer."""
+        self.context_of: Final = context_of
+        """The context in which a request that came with these headers (lower case) is served."""
         self.workspace = driver.files.workspace
         """The files that the run works on; at replay, where they lie in the scratch folder."""
         self.reopened: Callable[[IndexedTape], Driver] = lambda _: driver
@@ -157,6 +161,7 @@ def start(
     say: Callable[[str], None] = lambda text: None,
     tracer: Callable[[], Tracer] | None = None,
     submit: Callable[[Job], None] | None = None,
+    context_of: Callable[[Mapping[str, str]], Context] | None = None,
     scratch: str = "",
 ) -> Session:
     """Start recording: hook lanes, append the process-start fact, start the heartbeat.
@@ -165,7 +170,8 @@ def start(
     ``allowed``: what a replay may do for real. ``plan``: of a fork, which goes on where the tape ends;
     ``say`` is told where it parts from it.
     ``attributes``: more of the process-start fact (origin, parent instance, …). ``tracer``: by default
-    of the global provider. ``submit``: by default jobs are finished at once.
+    of the global provider. ``submit``: by default jobs are finished at once. ``context_of``: by default
+    the trace that the headers name goes on.
     ``scratch``: an empty folder for what a replay writes.
     ValueError without a sink and an outlet, RuntimeError when a session is running.
     """
@@ -211,8 +217,9 @@ def start(
         outlet,
         tracer or (lambda: trace.get_tracer("playhead")),
         submit or (lambda job: job.finish()),
+        context_of or (lambda headers: propagate.extract(headers, context=Context())),
     )
-    _current.reopened = lambda tape: opened(tape, "")
+    _current.reopened = lambda tape: opened(tape, scratch and f"{scratch}/{os.getpid()}")
     _forget_after_fork()
     return _current
 

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
 
-from playhead_receiver.store.protocol import Store, StoredSpan, StoredTape
 from playhead_replay.forks.linked import LinkedTape, linked
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -23,6 +22,9 @@ from playhead_semconv.facts import Exchange, ExchangeId, Fact
 from playhead_semconv.otlp import set_attributes, value_of
 from playhead_semconv.seams import Tape
 from playhead_semconv.wire import DIALECTS, Derived, PrefixCache, WireResponse, derive, wire_of
+
+if TYPE_CHECKING:
+    from playhead_receiver.store.protocol import Store, StoredSpan, StoredTape
 
 TAPES_KEPT = 16
 

@@ -177,7 +177,9 @@ def summarize(span: Any) -> SpanSummary:
         end_ns=span.end_time_unix_nano,
         failed=span.status.code == trace_pb2.Status.STATUS_CODE_ERROR,
         local_root=not span.parent_span_id or span.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE,
-        attempt=not operation and (a.HTTP_REQUEST_METHOD in at or a.RPC_SYSTEM in at),
+        attempt=not operation
+        and span.kind != trace_pb2.Span.SPAN_KIND_SERVER
+        and (a.HTTP_REQUEST_METHOD in at or a.RPC_SYSTEM in at),
         step=step,
         agent=_text(at, a.GEN_AI_AGENT_NAME),
         model=_text(at, a.GEN_AI_RESPONSE_MODEL) or _text(at, a.GEN_AI_REQUEST_MODEL),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from playhead_replay.exchanges import RecordedExchange, exchanges_of, lane_names
+from playhead_replay.inbound import answer_difference, requests_of
 from playhead_replay.matching import MESSAGES, Match, Matching, match
 from playhead_replay.outputs import Effect, Outputs, Stream
 from playhead_replay.reads import counts_of_reads, live_reads
@@ -22,6 +23,7 @@ from playhead_semconv.difference import (
 )
 from playhead_semconv.facts import Fidelity, digest_of
 from playhead_semconv.folds import level_of
+from playhead_semconv.slices import served
 from playhead_semconv.tapes import IndexedTape
 
 AT_THE_END = 1 << 62
@@ -41,10 +43,22 @@ class _Comparison:
 
     def __init__(self, tape: IndexedTape, now: IndexedTape, run: Run) -> None:
         self._tape, self._now, self._run = tape, now, run
+        self._now_whole = now
+        self._level = level_of(tape.facts())
         self._matching: Matching = match(exchanges_of(tape), exchanges_of(now))
-        self._outputs, self._outputs_now = Outputs.of_tape(tape), Outputs.of_tape(now)
+        self._came = requests_of(tape)
+        if self._came:
+            self._leave_out_the_boot()
+        self._outputs = Outputs.of_tape(self._tape)
+        self._outputs_now = Outputs.of_tape(self._now)
         self._steps = run.step_numbers()
         self._asked = [found.now.first_seq for found in self._matching.matches]
+
+    def _leave_out_the_boot(self) -> None:
+        """Of a process that serves counts what it did for requests; of its boot what was blocked."""
+        self._tape, self._now = served(self._tape), served(self._now)
+        lanes = {fact.lane for fact in self._tape.facts()}
+        self._matching.unused = [one for one in self._matching.unused if one.id.lane in lanes]
 
     def report(self) -> Report:
         requests = list(self._requests())
@@ -54,7 +68,8 @@ class _Comparison:
             *self._stream("stdout", self._outputs.stdout, self._outputs_now.stdout),
             *self._stream("stderr", self._outputs.stderr, self._outputs_now.stderr),
         ]
-        exits = list(self._exit())
+        exits = [] if self._came else list(self._exit())
+        answers = list(self._answers())
         found = [
             *requests,
             *responses,
@@ -63,17 +78,18 @@ class _Comparison:
             *self._checks(),
             *effects,
             *streams,
+            *answers,
             *exits,
         ]
         found.sort(key=lambda one: one.seq)
         return Report(
             run=self._run.name,
-            level=level_of(self._tape.named(e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT)),
+            level=self._level,
             boundaries=self._counts(),
             outputs=[
                 self._stream_check("stdout", self._outputs.stdout, self._outputs_now.stdout),
                 self._stream_check("stderr", self._outputs.stderr, self._outputs_now.stderr),
-                OutputCheck("exit", not exits, _ending(self._outputs), _ending(self._outputs_now)),
+                *self._ended(exits, answers),
                 OutputCheck(
                     "requests",
                     not requests,
@@ -95,8 +111,35 @@ class _Comparison:
             redacted=sum(
                 int(fact.attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0)) for fact in self._tape.facts()
             ),
-            notes=[] if self._outputs.exit is not None else ["the tape ends where the run was killed"],
+            notes=["the tape ends where the run was killed"] if self._killed() else [],
         )
+
+    def _ended(self, exits: list[Divergence], answers: list[Divergence]) -> Iterator[OutputCheck]:
+        if not self._came:
+            yield OutputCheck("exit", not exits, _ending(self._outputs), _ending(self._outputs_now))
+            return
+        sides = ["; ".join(map(str, some)) for some in (self._came, requests_of(self._now))]
+        yield OutputCheck("inbound response", not answers, *sides)
+
+    def _killed(self) -> bool:
+        if self._came:
+            return any(one.exchange.end is None for one in self._came)
+        return self._outputs.exit is None
+
+    def _answers(self) -> Iterator[Divergence]:
+        """What the program answered to the requests that came to it."""
+        now = {one.id: one for one in requests_of(self._now)} if self._came else {}
+        for one in self._came:
+            other = now.get(one.id)
+            if other is None:
+                difference = Difference("request", one.key, "(not served)")
+            else:
+                difference = answer_difference(one, other)
+            if difference is not None:
+                seq = AT_THE_END if other is None else other.exchange.last_seq
+                step = self._step_before(seq)
+                what = f"inbound response to {one.key}"
+                yield Divergence("inbound", what, step, after=True, difference=difference, seq=seq)
 
     def _counts(self) -> dict[str, dict[Fidelity, int]]:
         counts: dict[str, dict[Fidelity, int]] = {}
@@ -134,7 +177,7 @@ class _Comparison:
 
     def _refused(self) -> Iterator[tuple[str, str, str, int]]:
         """What was blocked and is no exchange: boundary, what, whose doing, number on *now*."""
-        for fact in self._now.named(e.PLAYHEAD_EFFECT):
+        for fact in self._now_whole.named(e.PLAYHEAD_EFFECT):
             at = fact.attributes
             if at.get(a.PLAYHEAD_FIDELITY) == Fidelity.BLOCKED:
                 yield (

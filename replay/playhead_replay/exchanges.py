@@ -10,6 +10,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Content, End, Exchange, ExchangeId, Part
+from playhead_semconv.folds import is_inbound
 from playhead_semconv.tapes import IndexedTape
 
 
@@ -143,12 +144,14 @@ def lane_names(tape: IndexedTape) -> dict[int, str]:
 
 
 def exchanges_of(tape: IndexedTape, trace_id: str = "") -> list[RecordedExchange]:
-    """The exchanges of a tape, in order of their requests. ``trace_id``: of this trace, and of none."""
+    """What the program asked on a tape, in order. ``trace_id``: of this trace, and of none."""
     names = lane_names(tape)
     found: list[RecordedExchange] = []
     for request in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST):
         id = request.exchange
-        if id is None or (trace_id and any(request.trace_id) and request.trace_id.hex() != trace_id):
+        if id is None or is_inbound(request):
+            continue
+        if trace_id and any(request.trace_id) and request.trace_id.hex() != trace_id:
             continue
         body = request.body
         if body is None:  # made while it was sent

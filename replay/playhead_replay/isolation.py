@@ -1,44 +1,62 @@
-"""A child process without a network, where the kernel allows it."""
+"""A child process that the kernel keeps from the network and from changing files, where it can."""
 
 from __future__ import annotations
 
 import functools
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+import tempfile
+from pathlib import Path
 
-PROBE_TIMEOUT_S = 5.0
+PROBE_TIMEOUT_S = 10.0
+
+_SCRIPT = Path(__file__).with_name("isolated.py")
+
+
+def isolated(scratch: Path, said: Path, *, network: bool, files: bool) -> list[str]:
+    """Words to put before a command; empty on another system than Linux.
+
+    The command dies with this process. ``network``: it has none. ``files``: it can change none outside
+    of ``scratch``. What of this the kernel could enforce, `enforced` reads from ``said`` later.
+    """
+    if sys.platform != "linux":
+        return []
+    words = [sys.executable, "-I", "-S", str(_SCRIPT), "--parent", str(os.getpid()), "--said", str(said)]
+    words += ["--network", "none"] if network else []
+    words += ["--scratch", str(scratch)] if files else []
+    return [*words, "--"]
+
+
+def enforced(said: Path) -> frozenset[str]:
+    """What the kernel enforces: ``network``, ``files``."""
+    try:
+        return frozenset(said.read_text("utf-8").split())
+    except OSError:
+        return frozenset()
 
 
 @functools.cache
-def no_network() -> tuple[str, ...]:
-    """Words to put before a command so that it has no network at all; empty where that is not possible.
-
-    Linux namespaces through util-linux's ``unshare``: a network namespace whose loopback stays down,
-    inside a user namespace that keeps the user's own id where one is needed.
-    """
-    program = shutil.which("unshare") if sys.platform == "linux" else None
-    if program is None:
-        return ()
-    with_user = (program, "--user", "--map-current-user", "--net", "--")
-    tries = [(program, "--net", "--"), with_user] if os.geteuid() == 0 else [with_user]
-    for prefix in tries:
-        if _works([*prefix, sys.executable, "-S", "-c", ""]):
-            return prefix
-    return ()
-
-
-def _works(command: Sequence[str]) -> bool:
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=PROBE_TIMEOUT_S,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return done.returncode == 0
+def enforceable() -> frozenset[str]:
+    """What the kernel would enforce here."""
+    with tempfile.TemporaryDirectory(prefix="playhead-probe-") as folder:
+        scratch, said = Path(folder), Path(folder, "said")
+        try:
+            subprocess.run(
+                [
+                    *isolated(scratch, said, network=True, files=True),
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    "-c",
+                    "",
+                ],
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=PROBE_TIMEOUT_S,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return frozenset()
+        return enforced(said)

@@ -55,6 +55,8 @@ def _properties(report: Report) -> Iterator[tuple[str, str]]:
     yield "level", report.level
     if report.network:
         yield "network", report.network
+    if report.files:
+        yield "files", report.files
     for one in Fidelity:
         yield str(one), str(report.count(one))
 

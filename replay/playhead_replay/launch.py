@@ -18,7 +18,8 @@ from pathlib import Path
 
 from playhead_replay.command import Command
 from playhead_replay.compare import compare
-from playhead_replay.isolation import no_network
+from playhead_replay.inbound import InboundRequest
+from playhead_replay.isolation import enforced, isolated
 from playhead_replay.processes import ChildProcess, children_of, forks_below, matched, name_of
 from playhead_replay.report import ProcessCheck, Report
 from playhead_replay.run import Run, gaps_of
@@ -43,6 +44,9 @@ STARTERS = (
     os.path.join("playhead_instrumentation", "bootstrap", "site"),
 )
 """Folders on PYTHONPATH, by their end, that made the recorded program record itself."""
+
+SERVICE = "service"
+"""Mode of the run of a process to which requests came."""
 
 REDACTED = "[redacted]"
 """On the tape in the place of a credential."""
@@ -100,7 +104,15 @@ def replay(
     require_whole(run)
     folder = _folder(command, cwd)
     command = moved(command, folder)
-    if not force:
+    came = run.requests
+    if came:
+        require_application(run, came)
+    elif not force and (run.mode == SERVICE or not _is_of_process(run)):
+        raise UsageError(
+            f"{run.name} is a process that serves requests: each of them is a run of its own",
+            hint="replay one of them: playhead ls",
+        )
+    elif not force:
         command.require_unchanged(folder)
     interpreter = interpreter_for(command, python)
     different = list(differences(run, command, folder, interpreter))
@@ -111,7 +123,8 @@ def replay(
     files = [os.path.abspath(path) for path in checks]
     again = _Again(
         run,
-        () if live or allow else no_network(),
+        not (live or allow),
+        not live,
         os.environ if environ is None else environ,
         [
             word
@@ -126,7 +139,7 @@ def replay(
         for child in started:
             again.prepare(scratch / child.tape.instance.hex(), child.tape, children)
         again.prepare(scratch / "first", run.tape, children)
-        words = [interpreter, *command.words()]
+        words = [interpreter, *_program(command, came)]
         done, told = again.replayed(
             scratch / "first", words, child_environment(command, again.environ), folder, keep
         )
@@ -143,7 +156,6 @@ def replay(
         else:
             report.processes.append(ProcessCheck(child.name, "not replayed", detail=found))
     report.notes += different
-    report.network = "kernel" if again.isolation else "process"
     real = [f"tool {name}" for name in live] + [f"host {name}" for name in allow]
     if real:
         report.notes.append(f"allowed to run for real: {', '.join(real)}")
@@ -155,7 +167,9 @@ class _Again:
     """Executes processes of a run again."""
 
     run: Run
-    isolation: Sequence[str]
+    no_network: bool
+    no_changes: bool
+    """Of files."""
     environ: Mapping[str, str]
     options: list[str]
     forks: dict[Path, list[ChildProcess]] = field(default_factory=dict[Path, list[ChildProcess]])
@@ -179,9 +193,12 @@ class _Again:
         keep: Path | None = None,
     ) -> tuple[Replay, dict[str, Report | str]]:
         """One process, and the reports on its forks by name. ``words``: interpreter and command line."""
-        recorded, now, forks = scratch / "recorded.tape", scratch / "now.tape", self.forks[scratch]
-        start = [*self.isolation, words[0], "-m", "playhead_instrumentation", "replay"]
-        start += ["--tape", str(recorded), "--now", str(now)]
+        recorded, now, said = (scratch / name for name in ("recorded.tape", "now.tape", "enforced"))
+        forks, written = self.forks[scratch], scratch / "written"
+        written.mkdir()
+        start = isolated(scratch, said, network=self.no_network, files=self.no_changes)
+        start += [words[0], "-m", "playhead_instrumentation", "replay"]
+        start += ["--tape", str(recorded), "--now", str(now), "--scratch", str(written)]
         if forks:
             start += ["--forks", str(scratch / "forks.tape")]
         if self.run.trace_id:
@@ -193,6 +210,9 @@ class _Again:
             shutil.copyfile(now, keep)
         tape = read_tape_file(recorded).tape
         result = _result(self.run, tape, now, done)
+        by_kernel = enforced(said)
+        result.report.network = "kernel" if "network" in by_kernel else "process"
+        result.report.files = "kernel" if "files" in by_kernel else "process"
         told: dict[str, Report | str] = {}
         if forks:
             whole = {one.instance: one for one in read_tape_file(scratch / "forks.tape").tapes}
@@ -236,6 +256,30 @@ def require_whole(run: Run) -> None:
                 cause=f"{exchange.name} has no bytes",
                 hint="record it with its content: playhead record --content full SCRIPT",
             )
+
+
+def require_application(run: Run, came: Sequence[InboundRequest]) -> None:
+    """`TapeMissing` where nothing says what a request came to."""
+    for one in came:
+        if not one.application:
+            raise TapeMissing(
+                f"{run.name} cannot be replayed: nothing leads to the application that served {one.key}",
+                cause="no module held it when it was recorded",
+                hint="make it an attribute of a module: app = create_app()",
+            )
+
+
+def _program(command: Command, came: Sequence[InboundRequest]) -> list[str]:
+    """The command line of the program; of a worker that was spawned, which has none, its application."""
+    if came and command.script in ("", "-", "-c"):
+        return ["-m", came[0].application.partition(":")[0]]
+    return command.words()
+
+
+def _is_of_process(run: Run) -> bool:
+    """Whether the run is what its first process did, and not a part of it."""
+    start = next(run.tape.facts()).trace_id
+    return not any(start) or not run.trace_id or start.hex() == run.trace_id
 
 
 def interpreter_for(command: Command, python: str = "") -> str:

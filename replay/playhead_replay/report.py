@@ -26,6 +26,7 @@ DivergenceKind: TypeAlias = Literal[
     "stdout",
     "stderr",
     "exit",
+    "inbound",
     "effect",
     "check",
     "unused",
@@ -114,7 +115,7 @@ class OutputCheck:
     """One output, compared."""
 
     name: str
-    """stdout, stderr, exit, requests, responses, effects."""
+    """stdout, stderr, exit or (of a service) inbound response, requests, responses, effects."""
     same: bool
     tape: str
     """Its size or value on the tape."""
@@ -151,7 +152,9 @@ class Report:
     redacted: int = 0
     """Values that were scrubbed before they reached the tape."""
     network: str = ""
-    """How the network was refused: ``kernel`` or ``process``; empty when nothing was launched."""
+    """Who refused the network: ``kernel`` or ``process``; empty when nothing was launched."""
+    files: str = ""
+    """Who refused changes to files, in the same words."""
     notes: list[str] = field(default_factory=list[str])
     reads: dict[str, dict[Fidelity, int]] = field(default_factory=dict[str, dict[Fidelity, int]])
     """Counts of ambient reads, by boundary: ``clock``, ``entropy``."""
@@ -265,6 +268,7 @@ class Report:
             "unused": self.unused,
             "redacted": self.redacted,
             "network": self.network or None,
+            "files": self.files or None,
             "notes": self.notes,
         }
 
@@ -278,7 +282,10 @@ class Report:
 
     def _notes(self) -> Iterator[str]:
         if self.network:
-            yield f"network refused by the {self.network}; {self.level} order"
+            who = f"network refused by the {self.network}, changes to files by the {self.files}"
+            if self.network == self.files:
+                who = f"network and changes to files refused by the {self.network}"
+            yield f"{who}; {self.level} order"
         if self.redacted:
             yield f"{self.redacted} value{'s' if self.redacted > 1 else ''} redacted on the tape"
         yield from self.notes

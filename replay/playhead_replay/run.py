@@ -22,6 +22,7 @@ from typing import Protocol
 from playhead_replay.command import Command
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.forks.linked import linked
+from playhead_replay.inbound import InboundRequest, requests_of
 from playhead_replay.messages import Messages, messages_of
 from playhead_replay.outputs import Outputs
 from playhead_replay.prices import Cost, cost_of
@@ -33,6 +34,7 @@ from playhead_semconv import events as e
 from playhead_semconv.errors import TapeMissing
 from playhead_semconv.facts import Content
 from playhead_semconv.seams import Tape
+from playhead_semconv.slices import SlicedTape, served, slice_of
 from playhead_semconv.tapes import IndexedTape
 
 
@@ -172,9 +174,12 @@ class Run:
     def load(cls, store: StoreLike, trace_id: str) -> Run:
         """The run of a trace id (or of any name that ``store`` resolves). `RunUnknown`."""
         summary = store.resolve(trace_id)
+        trace = bytes.fromhex(summary.trace_id)
         tapes = [
-            held(linked(store, store.tape(bytes.fromhex(instance)))) for instance in summary.instances
+            slice_of(held(linked(store, store.tape(bytes.fromhex(instance)))), trace)
+            for instance in summary.instances
         ]
+        tapes.sort(key=_rank)
         finished = [
             span
             for stored in store.spans(bytes.fromhex(summary.trace_id))
@@ -196,8 +201,7 @@ class Run:
         """The run that began on the first of ``tapes``, with its finished spans where they are known."""
         at_hand = [held(tape) for tape in tapes]
         finished = [span for otlp in spans for span in spans_of(otlp)]
-        traces = (fact.trace_id for tape in at_hand for fact in tape.facts() if any(fact.trace_id))
-        first = next(traces, b"").hex()
+        first = _trace_of(at_hand).hex()
         trace_id = first or (finished[0].trace_id if finished else "")
         run = cls._of(at_hand, finished, trace_id)
         run.name = name or trace_id or (at_hand[0].instance.hex() if at_hand else "")
@@ -226,8 +230,7 @@ class Run:
             mode = str(at.get(a.PLAYHEAD_RUN_MODE, "record"))
             origin = str(at.get(a.PLAYHEAD_RUN_ORIGIN, ""))
             agent = str(at.get(a.PLAYHEAD_RUN_AGENT, ""))
-            ended = Outputs.exit_of(tapes[0])
-            status = "interrupted" if ended is None else "failure" if ended.code else "success"
+            status = _status_of(tapes[0])
         gaps = [gap for tape in tapes for gap in gaps_of(tape)]
         return cls(
             trace_id,
@@ -263,8 +266,13 @@ class Run:
 
     @property
     def outputs(self) -> Outputs:
-        """What its first process put out. `TapeMissing` where no tape was recorded."""
-        return Outputs.of_tape(self.tape)
+        """What its first process put out, of one that serves for its requests. `TapeMissing`."""
+        return Outputs.of_tape(served(self.tape) if self.requests else self.tape)
+
+    @property
+    def requests(self) -> list[InboundRequest]:
+        """What came to its first process; empty where the run is the process itself."""
+        return requests_of(self.tape)
 
     @property
     def spans(self) -> list[Span]:
@@ -352,6 +360,31 @@ class Run:
     @staticmethod
     def _own_spans(step: Step) -> set[str]:
         return {step.span.span_id, *(attempt.span_id for attempt in step.attempts)}
+
+
+def _status_of(tape: Tape) -> str:
+    came = requests_of(tape)
+    if came:
+        if any(one.exchange.end is None for one in came):
+            return "interrupted"
+        return "failure" if any(one.failed for one in came) else "success"
+    ended = Outputs.exit_of(tape)
+    return "interrupted" if ended is None else "failure" if ended.code else "success"
+
+
+def _trace_of(tapes: Sequence[IndexedTape]) -> bytes:
+    """Of the request that the first tape is about, else of the process that began it."""
+    came = [one.exchange.trace_id for tape in tapes[:1] for one in requests_of(tape)]
+    traces = (fact.trace_id for tape in tapes for fact in tape.facts() if any(fact.trace_id))
+    return next((one for one in came if any(one)), b"") or next(traces, b"")
+
+
+def _rank(tape: IndexedTape) -> int:
+    """A process that nobody started comes first, then what was served, then children of these."""
+    start = next(tape.facts(), None)
+    if start is None or start.attributes.get(a.PLAYHEAD_PROCESS_PARENT_INSTANCE):
+        return 1 if isinstance(tape, SlicedTape) else 2
+    return 1 if isinstance(tape, SlicedTape) else 0
 
 
 def _used(span: Span) -> bool:

@@ -191,3 +191,5 @@ class Exchange(msgspec.Struct):
     """What the program sent after it had asked."""
     head_after: int = 0
     """How much of that it had sent before the head came."""
+    delivery: Delivery | None = None
+    """When the request came, where the world began the exchange."""

@@ -31,7 +31,8 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
             continue
         if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST:
             at = fact.attributes
-            if fact.body is None:
+            inbound = is_inbound(fact)
+            if fact.body is None and not inbound:
                 made.add(fact.exchange)
             exchanges[fact.exchange] = Exchange(
                 id=fact.exchange,
@@ -40,7 +41,7 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
                     key=str(at[a.PLAYHEAD_ASK_KEY]),
                     body=fact.body or Content.chunk(b""),
                     effect="write" if at.get(a.PLAYHEAD_ASK_EFFECT) == "write" else "read",
-                    direction="in" if at.get(a.PLAYHEAD_EXCHANGE_DIRECTION) == "in" else "out",
+                    direction="in" if inbound else "out",
                     details=at,
                 ),
                 time_ns=fact.time_ns,
@@ -48,6 +49,7 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
                 span_id=fact.span_id,
                 first_seq=fact.seq,
                 last_seq=fact.seq,
+                delivery=fact.delivery,
             )
             continue
         exchange = exchanges.get(fact.exchange)
@@ -74,6 +76,12 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
             whole = Content.of(b"".join(piece.data.inline or b"" for piece in exchange.sent))
             exchange.ask = msgspec.structs.replace(exchange.ask, body=whole)
     return exchanges
+
+
+def is_inbound(fact: Fact) -> bool:
+    """Whether this is a request that came to the program."""
+    asked = fact.name == e.PLAYHEAD_EXCHANGE_REQUEST
+    return asked and fact.attributes.get(a.PLAYHEAD_EXCHANGE_DIRECTION) == "in"
 
 
 def _part_of(fact: Fact, body: Content, after: int = 0) -> Part:

@@ -20,6 +20,8 @@ class Edit(msgspec.Struct, frozen=True):
     path: str
     value: Any = None
     remove: bool = False
+    add: bool = False
+    """A name that is not there; in a list, an item before that place."""
 
 
 class Plan(msgspec.Struct, frozen=True):

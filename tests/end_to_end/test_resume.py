@@ -5,15 +5,14 @@ from __future__ import annotations
 import random
 import signal
 import subprocess
-import sys
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Timer
 
 import pytest
-from support.running import agent_environment, start_agent
+from support.branching import PATIENCE_S, environment, playhead
+from support.running import start_agent
 from support.scripted import Reply, Request, ScriptedServer, chat_sse, json_reply, openai_chat
 
 from playhead_receiver.store import open_store
@@ -21,7 +20,6 @@ from playhead_replay import Run
 from playhead_replay.forks.outcome import Outcome
 
 STEPS = 30
-PATIENCE_S = 120
 
 
 def said(request: Request) -> str:
@@ -66,18 +64,6 @@ class Killer:
         return False
 
 
-def playhead(*words: str, environ: Mapping[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "playhead_receiver", *words],
-        env=environ,
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-
-
 def wrote_what_it_did_not_say(data: Path, before: Ran) -> bool:
     """Whether the call of the tool that was not answered has written its line."""
     store = open_store(data, read_only=True)
@@ -90,19 +76,11 @@ def wrote_what_it_did_not_say(data: Path, before: Ran) -> bool:
 
 def kill_and_resume(folder: Path, script: str, seed: int) -> None:
     """Kill the agent at a random moment of its work, resume it, compare with what it is to leave."""
-    work, home = folder / "work", folder / "home"
-    for one in (work, home):
-        one.mkdir()
+    work = folder / "work"
+    work.mkdir()
     with ScriptedServer() as provider:
-        environ = agent_environment(
-            "http://127.0.0.1:9",
-            folder / "spool",
-            provider.url,
-            HOME=str(home),
-            PYTHONHASHSEED="0",
-            PLAYHEAD_DATA_DIR=str(folder / "data"),
-            PLAYHEAD_LEVEL="strict" if seed % 2 else "causal",
-        )
+        level = "strict" if seed % 2 else "causal"
+        environ = environment(folder, provider.url, PLAYHEAD_LEVEL=level)
         killer = Killer(random.Random(seed))
         provider.on(killer.strikes, answer)
         provider.on("/v1/chat/completions", answer, repeat=True)

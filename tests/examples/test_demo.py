@@ -110,3 +110,25 @@ def test_the_tour_of_the_readme_works(demo, home, tmp_path):
         done = playhead(home, *words, cwd=tmp_path)
         assert done.returncode == 0, f"{words}: {done.stdout}"
         assert done.stdout
+
+
+def test_time_travel(home):
+    done = playhead(home, "demo", "travel")
+    assert done.returncode == 0, done.stdout
+    assert "For Oslo (24 °C, clear) pack sunglasses." in done.stdout
+    assert "For Lima (22 °C, mist) pack a light jacket." in done.stdout
+    assert done.stdout.rstrip().count("weather_agent-") >= 3
+
+
+def test_the_incident_is_walked_through(home):
+    done = playhead(home, "demo", "incident")
+    assert done.returncode == 0, done.stdout
+    said = done.stdout
+    assert "RuntimeError: no answer after 12 searches" in said
+    assert re.search(r"same ×\d+", said)  # the repeated search is folded
+    assert "identical (exit 0)" in said
+    assert "No mail tells of order 83. I pass this on to a colleague." in said
+    assert re.search(r"search ×12 → ×\d", said)
+    assert said.count("1 passed") == 1 and said.count("1 failed") == 1
+    assert "golden diverged: order-83" in said
+    assert "- tape:" in said and "+ now:" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import stat
 import sys
@@ -24,8 +25,8 @@ def contact():
     except OSError as problem:
         return type(problem).__name__
 seen = {{"words": words, "cwd": os.getcwd(), "environ": dict(os.environ), "contact": contact()}}
-with open(os.environ["SEEN"], "w") as file:
-    json.dump(seen, file)
+if "SEEN" in os.environ:
+    print(json.dumps(seen), file=sys.stderr)
 print("said on stdout")
 print("said on stderr", file=sys.stderr)
 if os.environ["NOW_TAPE"]:
@@ -44,7 +45,9 @@ class Stage:
         self.python = folder / "python"
         self.python.write_text(STAND_IN_FOR_PYTHON)
         self.python.chmod(self.python.stat().st_mode | stat.S_IXUSR)
-        self.environ: dict[str, str] = {"SEEN": str(folder / "seen.json"), "STATUS": "0", "PORT": "1"}
+        self.environ: dict[str, str] = {"STATUS": "0", "PORT": "1"}
+        self.seen: dict[str, Any] = {}
+        """How the interpreter was started, last."""
         self.leave(self.made(HandMade(NOW_INSTANCE, NOW_TRACE)))
 
     def made(self, made: HandMade) -> HandMade:
@@ -60,9 +63,9 @@ class Stage:
         write_tape_file(path, now.tape())
         self.environ["NOW_TAPE"] = str(path)
 
-    @property
-    def seen(self) -> dict[str, Any]:
-        return json.loads(Path(self.environ["SEEN"]).read_text())
-
     def replay(self, **options: Any) -> Any:
-        return replay(options.pop("run", None) or self.run(), environ=self.environ, **options)
+        environ = {**self.environ, "SEEN": "1"}
+        done = replay(options.pop("run", None) or self.run(), environ=environ, **options)
+        seen, _, stderr = done.stderr.partition(b"\n")
+        self.seen = json.loads(seen)
+        return dataclasses.replace(done, stderr=stderr)

@@ -14,7 +14,7 @@ from playhead_instrumentation import session
 from playhead_instrumentation.bootstrap.exit_status import ExitStatus
 from playhead_instrumentation.bootstrap.notices import Notices
 from playhead_instrumentation.bootstrap.providers import DRAIN_S, Providers
-from playhead_instrumentation.bootstrap.run_root import RunRoot
+from playhead_instrumentation.bootstrap.run_root import ADOPTS_NOT, SERVING, RunRoot
 from playhead_instrumentation.patches import PATCHES
 from playhead_instrumentation.session import Session
 from playhead_instrumentation.spans.calls import Calls
@@ -52,6 +52,8 @@ class Recording:
 
     def adopt(self, context: Context | None, kind: trace.SpanKind) -> Context | None:
         """The context in which a span starts: under the run root if it has no parent."""
+        if kind in ADOPTS_NOT and (serving := SERVING.get()) is not None:
+            return _within_request(serving, context)
         root = self.root
         return context if root is None or self._ended else root.adopt(context, kind)
 
@@ -109,3 +111,12 @@ class Recording:
 
     def _scrub(self, text: str) -> str:
         return text if self.session is None else self.session.redactor.text(text)
+
+
+def _within_request(serving: trace.Span, context: Context | None) -> Context | None:
+    """A framework's own span of a request that is served: below ours, where it has the same origin."""
+    origin = trace.get_current_span(context).get_span_context()
+    ours = serving.get_span_context()
+    if origin.is_valid and not (origin.is_remote and origin.trace_id == ours.trace_id):
+        return context
+    return trace.set_span_in_context(serving, context)

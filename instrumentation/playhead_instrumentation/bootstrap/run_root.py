@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from opentelemetry import context as otel_context
@@ -24,6 +25,9 @@ from playhead_semconv.values import GenAiOperationName
 
 ADOPTS_NOT = (trace.SpanKind.SERVER, trace.SpanKind.CONSUMER)
 """What comes from outside starts a trace of its own."""
+
+SERVING: ContextVar[trace.Span | None] = ContextVar("playhead_serving", default=None)
+"""Root of the run that a request is, while it is served. Frameworks begin with an empty context."""
 
 _ROOT = otel_context.create_key("playhead-run-root")
 

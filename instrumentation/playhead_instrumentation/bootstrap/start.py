@@ -73,6 +73,7 @@ def start_recording(
     origin: str = "",
     allowed: Allowed = NOTHING,
     plan: Plan | None = None,
+    scratch: str = "",
 ) -> Recording | None:
     """Record this process from now on. Once: later calls give the same recording. Never raises.
 
@@ -80,6 +81,7 @@ def start_recording(
     environment and the configuration files. ``tape`` and ``sink``: replay; the exchanges of the tape
     answer, the facts go to the sink. ``origin``: run id of the run that is replayed. ``allowed``: what
     a replay may do for real. ``plan``, with a ``tape`` and without a ``sink``: a fork of it.
+    ``scratch``: an empty folder for what a replay writes.
 
     None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``).
     """
@@ -102,7 +104,7 @@ def start_recording(
             origin = plan.origin
         _recording = recording = Recording(settings, notices)
         try:
-            _start(recording, configure, tape, sink, origin, allowed, plan)
+            _start(recording, configure, tape, sink, origin, allowed, plan, scratch)
         except Exception as failure:
             log.debug("playhead could not start", exc_info=True)
             notices.problem(f"cannot record: {failure}")
@@ -129,6 +131,7 @@ def _start(
     origin: str,
     allowed: Allowed,
     plan: Plan | None,
+    scratch: str,
 ) -> None:
     settings, notices = recording.settings, recording.notices
     PATCHES.on_failure = notices.unpatched
@@ -163,9 +166,14 @@ def _start(
             attributes=_more_of_start(origin),
             allowed=allowed,
             plan=plan,
+            scratch=scratch,
             say=notices.problem,
             tracer=recording.providers.tracer,
             submit=recording.calls.worker.submit,
+            # A replay has a trace of its own, whoever the recorded request came from.
+            context_of=None
+            if tape is None
+            else lambda headers: recording.adopt(Context(), trace.SpanKind.INTERNAL) or Context(),
         )
         agent = "" if os.environ.get(PARENT) else settings.agent
         root.name, root.attributes = described(agent, running.process.attributes)

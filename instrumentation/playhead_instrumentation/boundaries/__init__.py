@@ -12,6 +12,7 @@ from playhead_instrumentation.boundaries import (
     http_aiohttp,
     http_stdlib,
     http_urllib3,
+    inbound_servers,
     inputs,
     logs,
     mcp,
@@ -49,4 +50,5 @@ def watch(patches: Patches, session: Session) -> None:
     output.watch(patches, session)
     process.watch(patches, session)
     inputs.watch(patches)
+    inbound_servers.watch(patches)
     network.watch(session)

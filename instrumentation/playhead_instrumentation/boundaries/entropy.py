@@ -1,7 +1,8 @@
 """Entropy: what the program draws of ``os.urandom`` and what rests on it.
 
 Recorded is what cannot be computed: bytes of the system, seeds, the state of the module-wide generator
-at the start, names of temporary files, ids of ``uuid1``. What a generator makes of its seed is not.
+at the start, names of temporary files, ids of ``uuid1``. What a generator makes of its seed is not, but
+for what a request draws of the module-wide one: what others have drawn before is not of its run.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import uuid
 from types import ModuleType
 from typing import Any, Final
 
+from playhead_instrumentation import lanes
 from playhead_instrumentation.boundaries.ambient import AmbientOf, reads_of_agent
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.lanes import Shadow
@@ -36,6 +38,7 @@ def watch(patches: Patches, session: Session) -> None:
     """Patch the sources, and put the module-wide generator where it was."""
     patches.attempt("os.urandom", _cover_urandom)
     patches.attempt("random", _cover_random)
+    patches.attempt("random draws", _cover_draws)
     patches.attempt("tempfile", _cover_tempfile)
     patches.attempt("uuid", functools.partial(_cover_uuids, uuid, ("uuid1",)))
     patches.when_imported("uuid_utils", "uuid_utils", lambda module: _cover_uuids(module, UUIDS))
@@ -88,6 +91,25 @@ def _cover_random() -> None:
     module: Any = random
     shared = required(module, "_inst")
     module.seed = shared.seed
+
+
+def _cover_draws() -> None:
+    module: Any = random
+    shared = required(module, "_inst")
+    for name in ("random", "getrandbits"):
+        original = required(shared, name)
+        if not isinstance(original, AmbientOf):
+            covered = AmbientOf(original, functools.partial(_drawn, f"entropy/random.{name}"))
+            covered.__module__ = "random"
+            # Whatever else the module draws goes through these two.
+            setattr(shared, name, covered)
+            setattr(module, name, covered)
+
+
+def _drawn(kind: str, reads: Reads, live: Any, *arguments: Any) -> Any:
+    if not lanes.current().of_request:
+        return live(*arguments)
+    return reads.read(kind, functools.partial(live, *arguments))
 
 
 def put_back(session: Session) -> None:

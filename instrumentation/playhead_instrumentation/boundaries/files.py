@@ -70,6 +70,11 @@ def release() -> None:
     _files = None
 
 
+def asked() -> Files | None:
+    """Who answers now; None where nobody does."""
+    return None if _files is None or _files.ended else _files
+
+
 class Covered:
     """Stands in the place of a function of C, under the same name; see `ambient.Ambient`."""
 

@@ -68,6 +68,14 @@ class Kit:
         self.Replayed: Any = type("Replayed", (_Replayed, sync), {})
         self.AsyncReplayed: Any = type("AsyncReplayed", (_AsyncReplayed, asynchronous), {})
 
+    def edited(self, request: Any, exchange: HttpExchange) -> Any:
+        """Have ``request`` send what a fork puts in the place of its body; its own stream."""
+        stream, body = request.stream, exchange.call.replaced
+        if body is not None:
+            request.stream = self.module.ByteStream(body)
+            request.headers["content-length"] = str(len(body))
+        return stream
+
 
 def _outgoing(request: Any, body: bytes | None) -> Outgoing:
     url = request.url
@@ -126,7 +134,7 @@ class SyncAttempt:
             raise verdict.error
         if isinstance(verdict, Played):
             return Answer(verdict, self._kit.module).head(self._kit.Replayed)
-        stream = request.stream
+        stream = self._kit.edited(request, exchange)
         if body is None:
             request.stream = self._kit.Sent(stream, exchange)
         try:
@@ -174,7 +182,7 @@ class AsyncAttempt:
             raise verdict.error
         if isinstance(verdict, Played):
             return Answer(verdict, self._kit.module).head(self._kit.AsyncReplayed)
-        stream = request.stream
+        stream = self._kit.edited(request, exchange)
         if body is None:
             request.stream = self._kit.AsyncSent(stream, exchange)
         try:

@@ -123,6 +123,9 @@ async def _connect(original: Any, connector: Any, request: Any, *args: Any, **kw
     exchange = begin(session, _outgoing, request, body)
     if exchange is None:
         return await original(connector, request, *args, **kwargs)
+    if exchange.call.replaced is not None:
+        request.__dict__[SENT] = exchange.call.replaced
+        request.headers["Content-Length"] = str(len(exchange.call.replaced))
     try:
         connection = await _connection(exchange, original, connector, request, *args, **kwargs)
     except BaseException as error:

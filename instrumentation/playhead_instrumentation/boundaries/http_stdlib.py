@@ -207,6 +207,11 @@ def _endheaders(
         return original(connection, message_body, encode_chunked=encode_chunked)
     if body is None and not streams:
         message_body = told(exchange, iter(message_body or ()), "iso-8859-1")
+    if exchange.call.replaced is not None:
+        message_body = exchange.call.replaced
+        size = b"Content-Length: %d" % len(message_body)
+        lines: list[bytes] = connection._buffer
+        lines[:] = [size if line.lower().startswith(b"content-length:") else line for line in lines]
     asked = Asked(exchange, own=True)
     hand_on(connection, asked)
     try:

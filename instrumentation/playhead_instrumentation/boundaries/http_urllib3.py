@@ -101,6 +101,11 @@ def _make_request(
         return original(pool, connection, method, url, *args, **kwargs)
     if body is None:
         kwargs["body"] = told(exchange, iter(kwargs["body"]), "utf-8")
+    if exchange.call.replaced is not None:
+        kwargs["body"] = exchange.call.replaced
+        headers = dict(kwargs.get("headers") or {})
+        kept = {name: value for name, value in headers.items() if str(name).lower() != "content-length"}
+        kwargs["headers"] = {**kept, "Content-Length": str(len(exchange.call.replaced))}
     hand_on(connection, Asked(exchange, own=False))
     try:
         response = _ask(exchange, original, pool, connection, method, url, *args, **kwargs)

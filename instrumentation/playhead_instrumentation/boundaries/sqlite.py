@@ -16,12 +16,16 @@ from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote
 
 from playhead_instrumentation.boundaries.files import Covered, absolute
+from playhead_instrumentation.boundaries.sqlite_library import Library
 from playhead_instrumentation.drivers.files import Files
-from playhead_instrumentation.patches import Patches, Unpatchable, required
+from playhead_instrumentation.patches import PATCHES, Patches, Unpatchable, required
 from playhead_instrumentation.session import Session
 
 URI_AT: Final = 6
 """Which of the arguments after the first says whether that is a URI."""
+
+_library: Library | None = None
+"""None where it cannot be reached."""
 
 
 def watch(patches: Patches, session: Session) -> None:
@@ -36,17 +40,31 @@ def _cover(module: ModuleType) -> None:
         ours = Covered(original, _connecting)
         ours.__module__ = "sqlite3"
         module.connect = ours  # type: ignore[attr-defined]
+        PATCHES.attempt("sqlite3 library", _reach)
     if not hasattr(module.Connection, "serialize"):
         raise Unpatchable("its databases cannot be copied: it was built without serialize()")
 
 
+def _reach() -> None:
+    global _library
+    found = Library()
+    found.cover()
+    _library = found
+
+
 def _connecting(asked: Files, live: Any, database: Any, *args: Any, **kwargs: Any) -> Any:
+    if _library is not None:
+        _library.seed()
     named = _file_of(database, bool(kwargs.get("uri", args[URI_AT] if len(args) > URI_AT else False)))
     path = None if named is None else absolute(asked, named[0])
     if named is None or path is None:
         return live(database, *args, **kwargs)
     place = asked.database(path)
-    connection = live(database if place is None else named[1](place), *args, **kwargs)
+    said = database if place is None else named[1](place)
+    if _library is None:
+        connection = live(said, *args, **kwargs)
+    else:
+        connection = _library.opening(place or path, lambda: live(said, *args, **kwargs))
     _heed(asked, path, connection)
     return connection
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from playhead_instrumentation.drivers import quiet_hooks, wakes
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
@@ -22,6 +22,7 @@ from playhead_instrumentation.drivers.verdict import World
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.workspace import LIMIT_BYTES, Workspace
 from playhead_semconv.errors import PlayheadError
+from playhead_semconv.facts import Delivery
 from playhead_semconv.plans import Plan
 from playhead_semconv.seams import Sink
 from playhead_semconv.tapes import IndexedTape
@@ -59,6 +60,7 @@ def open_driver(
         gate = TapeGate(player.order, level=player.level, spun=player.spun)
         driver = Driver(sink, redactor, player, gate, player.lane_ends, tape, player.wakes, allowed)
         gate.on_moved = driver.moved
+        _expect(driver, player, player.order)
         workspace = Workspace.of_process(file_limit_bytes, recorded_cwd=player.cwd)
         driver.files = PlayedFiles(
             sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, file_limit_bytes
@@ -67,6 +69,13 @@ def open_driver(
         gate.on_spun = driver.wakes.spun
     wakes.keep(driver.wakes)
     return driver
+
+
+def _expect(driver: Driver, player: Player, order: Iterable[Delivery]) -> None:
+    """Have the driver know which requests came on the tape."""
+    driver.requests = player.requests
+    first = next((one.delivery for one in player.came() if one.delivery is not None), None)
+    driver.boot = [one for one in order if first is not None and one.batch < first.batch]
 
 
 def _open_branch(
@@ -80,11 +89,13 @@ def _open_branch(
 ) -> Driver:
     """The driver of a fork or a resume."""
     branch = Branch(tape, plan)
-    order = [*deliveries(branch.answered()), *branch.lane_ends.values(), *branch.wakes.values()]
+    asked = deliveries([*branch.answered(), *branch.came()])
+    order = [*asked, *branch.lane_ends.values(), *branch.wakes.values()]
     gate = BranchGate(order, level=branch.level, spun=branch.spun, going=branch.going)
     printed = Printed(tape, redactor.text)
     driver = Driver(sink, redactor, branch, gate, branch.lane_ends, tape, branch.wakes, printed=printed)
     gate.on_moved = driver.moved
+    _expect(driver, branch, order)
     workspace = Workspace.of_process(file_limit_bytes, recorded_cwd=branch.cwd)
     files = driver.files = BranchFiles(
         sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, file_limit_bytes

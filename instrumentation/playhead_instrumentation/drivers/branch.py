@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from playhead_instrumentation.drivers.player import Player
 from playhead_instrumentation.drivers.verdict import Live, Played, Refused, Verdict
 from playhead_semconv.errors import Mismatch, OutcomeUnknown, PlayheadError, WorldBlocked
 from playhead_semconv.facts import Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
-from playhead_semconv.plans import Plan
+from playhead_semconv.plans import Edit, Plan
 from playhead_semconv.tapes import IndexedTape
 
 INTERRUPTED = ("KeyboardInterrupt", "SystemExit")
@@ -36,6 +36,8 @@ class Branch(Player):
         self._left = Counter(recording.id.lane for recording in self.exchanges())
         self._going: set[ExchangeId] = set()
         self._gone = False
+        self._sent: dict[int, tuple[str, bytes, Sequence[Edit]]] = {}
+        """What went to the world last, by lane: key, body as the program made it, edits."""
         self.parted = False
         """Whether the program has asked otherwise than the tape: from then on nothing of it answers."""
         self.on_parting: Callable[[PlayheadError], None] = _nobody
@@ -73,7 +75,7 @@ class Branch(Player):
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """See `Source.decide`."""
         if self.parted:
-            return self._goes(id, ask)
+            return self._goes(id, ask, body)
         with self._lock:
             found = self.find(id, ask, body)
             if found is not None:
@@ -83,12 +85,12 @@ class Branch(Player):
                 if self._plan.agrees or self._plan.offline:
                     return Refused(error)
                 self._parts(error)
-        return self._goes(id, ask) if found is None else self._found(id, ask, found)
+        return self._goes(id, ask, body) if found is None else self._found(id, ask, body, found)
 
-    def _found(self, id: ExchangeId, ask: Ask, found: Exchange) -> Verdict:
+    def _found(self, id: ExchangeId, ask: Ask, body: bytes, found: Exchange) -> Verdict:
         known = str(found.id)
         if known in self._plan.edits:
-            return self._goes(id, ask, found)
+            return self._goes(id, ask, body, found)
         if is_answered(found):
             if found.first_seq in self._plan.changed:
                 return Played(
@@ -101,7 +103,7 @@ class Branch(Player):
                 return Refused(_unknown(found, "playhead resume RUN --on-unknown resend"))
             if unknown == "skip":
                 return self._skipped(found)
-        return self._goes(id, ask, found)
+        return self._goes(id, ask, body, found)
 
     def _skipped(self, found: Exchange) -> Verdict:
         if found.id.kind != "tool":
@@ -111,7 +113,7 @@ class Branch(Player):
         done.end, done.first_seq = End("complete"), found.first_seq
         return Played(done, Fidelity.CHANGED, self._tape.instance, self._tape.read, elsewhere=False)
 
-    def _goes(self, id: ExchangeId, ask: Ask, found: Exchange | None = None) -> Verdict:
+    def _goes(self, id: ExchangeId, ask: Ask, body: bytes, found: Exchange | None = None) -> Verdict:
         if self._plan.offline:
             return Refused(
                 WorldBlocked(
@@ -122,9 +124,18 @@ class Branch(Player):
         self.on_live()
         self._gone = True
         self._going.add(id)
-        if found is None:
-            return Live()
-        return Live(found, self._tape.instance, self._plan.edits.get(str(found.id), ()))
+        edits = self._edits(id, ask, body, found)
+        return Live(None, b"", edits) if found is None else Live(found, self._tape.instance, edits)
+
+    def _edits(self, id: ExchangeId, ask: Ask, body: bytes, found: Exchange | None) -> Sequence[Edit]:
+        """What is changed of a request. An SDK that comes again with an edited one means the same."""
+        key, sent, edits = self._sent.get(id.lane, ("", b"", ()))
+        if found is not None:
+            edits = self._plan.edits.get(str(found.id), ())
+        elif (key, sent) != (ask.key, body):
+            edits = ()
+        self._sent[id.lane] = ask.key, body, edits
+        return edits
 
     def _parts(self, error: PlayheadError) -> None:
         self.parted = True

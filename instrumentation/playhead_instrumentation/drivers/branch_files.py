@@ -11,17 +11,27 @@ import contextlib
 import logging
 import os
 import stat
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Final
 
 from playhead_instrumentation import lanes
+from playhead_instrumentation.databases import Databases
 from playhead_instrumentation.drivers.bodies import common_prefix
-from playhead_instrumentation.drivers.files import Files, Handle, Real, Written, how_of, opening
+from playhead_instrumentation.drivers.files import (
+    DATABASE,
+    Files,
+    Handle,
+    Real,
+    Written,
+    how_of,
+    opening,
+)
 from playhead_instrumentation.drivers.played_files import PlayedFiles
 from playhead_instrumentation.drivers.shelf import Shelf
 from playhead_semconv import attributes as a
-from playhead_semconv.facts import Fact, Fidelity
+from playhead_semconv.facts import Fact, Fidelity, digest_of
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +49,8 @@ class BranchFiles(PlayedFiles):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """See `PlayedFiles`."""
         self._given = threading.local()
+        self._laid: set[str] = set()
+        """Databases that lie in the scratch folder until the program closes them."""
         self._scratch: dict[int, tuple[Handle, int]] = {}
         """Files in the scratch folder that the program writes to, by descriptor, with their flags."""
         super().__init__(*args, **kwargs)
@@ -95,6 +107,32 @@ class BranchFiles(PlayedFiles):
         """See `Files.closing`."""
         super().closing(fd)
         self._scratch.pop(fd, None)
+
+    def database(self, path: str) -> str | None:
+        """See `Files.database`."""
+        if self._by_tape(DATABASE, path):
+            self._laid.add(path)
+            return super().database(path)
+        Files.database(self, path)
+        return self.place(path) if path in self._laid else None
+
+    def _renew(self) -> None:
+        super()._renew()
+        self.databases = Databases(
+            lambda path: self.place(path) if path in self._laid else path, self._limit_bytes
+        )
+        self.workspace.is_database = self.databases.is_open
+
+    def _settle_database(self, path: str, most_bytes: int = sys.maxsize) -> None:
+        if path not in self._laid:
+            return super()._settle_database(path, most_bytes)
+        said = self.databases.changed(path, most_bytes)
+        if said is not None:
+            digest = digest_of(self._redactor.body(said)[0]).hex()
+            self._did("write", path, {a.PLAYHEAD_FILE_DIGEST: digest}, None)
+            found = self._take("write", path)
+            if found is None or found[0].attributes.get(a.PLAYHEAD_FILE_DIGEST) != digest:
+                _copy_database(self.place(path), path)
 
     def at_end(self) -> None:
         """See `Files.at_end`."""
@@ -181,6 +219,16 @@ class BranchFiles(PlayedFiles):
     def _scratched(self, handle: Handle, start: int) -> bytes:
         own = f"/proc/self/fd/{handle.fd}"
         return _read(own if os.path.exists(own) else self.place(handle.path), start) or b""
+
+
+def _copy_database(source: str, target: str) -> None:
+    import sqlite3
+
+    with (
+        contextlib.closing(sqlite3.connect(source)) as laid,
+        contextlib.closing(sqlite3.connect(target)) as disk,
+    ):
+        laid.backup(disk)
 
 
 def _read(path: str, start: int) -> bytes | None:

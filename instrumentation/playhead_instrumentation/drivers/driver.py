@@ -8,9 +8,11 @@ fact is on the tape before the program sees its consequence.
 from __future__ import annotations
 
 import asyncio
+import itertools
+import json
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import blake3
@@ -29,6 +31,7 @@ from playhead_instrumentation.drivers.wakes import keep as keep_wakes
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.edits import applied
 from playhead_semconv.errors import ExchangeUnmatched, PlayheadError
 from playhead_semconv.facts import (
     Ask,
@@ -41,6 +44,7 @@ from playhead_semconv.facts import (
     Fact,
     Fidelity,
 )
+from playhead_semconv.plans import Edit
 from playhead_semconv.seams import Sink
 from playhead_semconv.tapes import IndexedTape
 
@@ -74,6 +78,7 @@ class Call:
         "ended",
         "id",
         "last_seq",
+        "replaced",
         "scrub",
         "time_ns",
         "verdict",
@@ -92,6 +97,8 @@ class Call:
         self.verdict = verdict
         self.body = body
         """The request body as it went on tape."""
+        self.replaced: bytes | None = None
+        """What is to be sent in the place of the program's body."""
         self.scrub: Scrub | None = None
         """Set by the boundary, for what comes after the head."""
         self.last_seq = -1
@@ -282,6 +289,10 @@ class Call:
         self.last_seq = self._driver.sink.append(fact)
 
 
+class Served(BaseException):
+    """The program has come to where it serves; what it is to serve is on the tape."""
+
+
 class Driver:
     """Opens calls."""
 
@@ -318,6 +329,11 @@ class Driver:
         self._printed = printed
         self.files: Files
         """Who answers what the program asks of files; set by `open_driver`."""
+        self.requests: list[Played] = []
+        """Those that came to the program on the tape that is played."""
+        self.boot: list[Delivery] = []
+        """What was delivered on that tape before the first of them."""
+        self._requests = itertools.count(1)
 
     @property
     def closed(self) -> bool:
@@ -354,8 +370,17 @@ class Driver:
         attributes: dict[str, Any] = {a.PLAYHEAD_ASK_KEY: key, a.PLAYHEAD_ASK_EFFECT: effect, **details}
         kept, content = self._written(body or b"", attributes)
         verdict = self._source.decide(id, Ask(kind, key, content, effect, "out", details), kept)
+        replaced = edited(body or b"", verdict.edits) if isinstance(verdict, Live) else None
+        if replaced is not None:
+            attributes[a.PLAYHEAD_EDITED_DIGEST] = content.digest.hex()
+            kept, content = self._written(replaced, attributes)
         if isinstance(verdict, Played):
             recorded = verdict.exchange
+            if a.PLAYHEAD_EDITED_DIGEST in recorded.ask.details:
+                # The recording is of a fork, which had sent this in its place.
+                attributes[a.PLAYHEAD_EDITED_DIGEST] = content.digest.hex()
+                kept = verdict.read(recorded.ask.body)
+                content = Content(recorded.ask.body.digest, len(kept), kept)
             attributes[a.PLAYHEAD_FIDELITY] = verdict.fidelity
             attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = verdict.instance.hex()
             attributes[a.PLAYHEAD_ORIGIN_SEQ] = recorded.first_seq
@@ -367,6 +392,7 @@ class Driver:
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
             self._replace(verdict, attributes)
         call = Call(self, id, verdict, kept, trace_id, span_id)
+        call.replaced = replaced
         call.time_ns = time.time_ns()
         call.last_seq = self.sink.append(
             Fact(
@@ -390,6 +416,19 @@ class Driver:
             attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = live.instance.hex()
             attributes[a.PLAYHEAD_ORIGIN_SEQ] = recorded.first_seq
             self.gate.skip(Played(recorded, Fidelity.LIVE, b"", lambda _: b"").deliveries())
+
+    def next_request(self) -> tuple[str, Played | None]:
+        """Name of the lane root of a request that comes now, and what a tape says of it."""
+        return self._source.expects() or (f"request.{next(self._requests)}", None)
+
+    def serves(self) -> None:
+        """The program is about to wait for requests. `Served` where a tape says which came."""
+        if self.requests:
+            raise Served
+
+    def booted(self) -> None:
+        """The program is ready to be asked: what is left of the boot on the tape is not waited for."""
+        self.gate.skip(self.boot)
 
     def went(self, id: ExchangeId) -> None:
         """What was done for real has ended."""
@@ -489,6 +528,14 @@ class Driver:
             attributes[a.PLAYHEAD_REDACTED_COUNT] = attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0) + count
             attributes[a.PLAYHEAD_REDACTED_DIGEST] = self.redactor.digest(body)
         return kept, content
+
+
+def edited(body: bytes, edits: Sequence[Edit]) -> bytes | None:
+    """A JSON body with ``edits`` made, as an SDK writes it; None where there are none."""
+    if not edits:
+        return None
+    document = applied(json.loads(body), edits)
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def error_attributes(error: ErrorRecord) -> dict[str, Any]:

@@ -67,6 +67,14 @@ class Gate(Protocol):
         """Nobody will come for what was delivered then."""
         ...
 
+    def loosen(self) -> None:
+        """Whoever is served at the same time as others is not held back for them: strict no more."""
+        ...
+
+    def expects(self) -> bool:
+        """Whether somebody is still to enter, as a tape says."""
+        ...
+
     def close(self) -> None:
         """Let everybody through."""
         ...
@@ -95,6 +103,13 @@ class OpenGate:
 
     def skip(self, dues: Iterable[Delivery]) -> None:
         """Nothing is waited for."""
+
+    def loosen(self) -> None:
+        """Nobody is held back."""
+
+    def expects(self) -> bool:
+        """There is no tape."""
+        return False
 
     def close(self) -> None:
         """Nobody waits."""

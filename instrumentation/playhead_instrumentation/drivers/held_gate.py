@@ -64,6 +64,13 @@ class HeldGate:
     def skip(self, dues: Iterable[Delivery]) -> None:
         """Nobody will come for these."""
 
+    def loosen(self) -> None:
+        """A tape has its order, whatever it is."""
+
+    def expects(self) -> bool:
+        """There is no tape."""
+        return False
+
     @abstractmethod
     def close(self) -> None:
         """Let everybody through."""

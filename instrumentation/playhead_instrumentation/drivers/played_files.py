@@ -233,7 +233,7 @@ class PlayedFiles(Files):
         self._read(opening(how), path, body, values, fidelity=fidelity)
         return fd
 
-    def database(self, path: str) -> str:
+    def database(self, path: str) -> str | None:
         """See `Files.database`. Never the real one: SQLite would change it."""
         self._parent(path)
         place = self.place(path)

@@ -77,6 +77,8 @@ class Player:
         self.order = Order()
         """Everything that was delivered."""
         self._recordings: list[Recording] = []
+        self.requests: list[Played] = []
+        """Those that came to the program."""
         self._shelf: Shelf[Request] = Shelf()
         self._canonical: dict[tuple[str, str], Shelf[bytes]] = {}
         """By kind and key; made when a body fits by no digest."""
@@ -84,8 +86,14 @@ class Player:
         """By lane and name; made when a tool is asked for real."""
         for id in tape.exchange_ids():
             exchange = tape.exchange(id)
-            if exchange is not None and exchange.ask.direction == "out":
+            if exchange is None:
+                continue
+            self.order.add(deliveries((exchange,)))
+            if exchange.ask.direction == "out":
                 self._keep(exchange)
+            else:
+                self.requests.append(Played(exchange, Fidelity.EXACT, tape.instance, tape.read))
+        self._expected = deque(self.requests)
         self.order.add(self.lane_ends.values())
         self.order.add(self.wakes.values())
 
@@ -95,7 +103,17 @@ class Player:
         self._recordings.append(Recording(exchange.id, key, ask.body.digest))
         for digest in _digests(ask):
             self._shelf.put(number, (sys.intern(ask.kind), key, digest), exchange.id.lane)
-        self.order.add(deliveries((exchange,)))
+
+    def came(self) -> list[Exchange]:
+        """The exchanges that the world began."""
+        return [played.exchange for played in self.requests]
+
+    def expects(self) -> tuple[str, Played] | None:
+        """The request that comes next, and the name of its lane root."""
+        if not self._expected:
+            return None
+        played = self._expected.popleft()
+        return self._lane_names.get(played.exchange.id.lane, ""), played
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """The recording that answers, or why none does; live what is allowed to be."""
@@ -228,12 +246,16 @@ def deliveries(exchanges: Iterable[Exchange]) -> Iterator[Delivery]:
     """Everything that was delivered in ``exchanges``."""
     for exchange in exchanges:
         played = Played(exchange, Fidelity.EXACT, b"", lambda content: b"")
+        if exchange.delivery is not None:
+            yield exchange.delivery
         yield from played.deliveries()
 
 
 def _digests(ask: Ask) -> list[bytes]:
-    """Under which digests a request is found: of its body, and keyed, of what was redacted in it."""
-    digests = [ask.body.digest]
+    """Under which digests a request is found: of the body that the program made, and keyed, of what was
+    redacted in it."""
+    edited = ask.details.get(a.PLAYHEAD_EDITED_DIGEST)
+    digests = [bytes.fromhex(str(edited))] if edited else [ask.body.digest]
     keyed: Any = ask.details.get(a.PLAYHEAD_REDACTED_DIGEST)
     return [*digests, b"keyed " + str(keyed).encode()] if keyed else digests
 

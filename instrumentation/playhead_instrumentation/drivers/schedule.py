@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 from playhead_semconv.facts import Delivery
@@ -35,6 +35,9 @@ class Order:
 
     def __len__(self) -> int:
         return len(self._dues)
+
+    def __iter__(self) -> Iterator[Delivery]:
+        return map(self.__getitem__, range(len(self._dues)))
 
     def __getitem__(self, place: int) -> Delivery:
         return Delivery(*divmod(self._dues[place], 1 << 32))

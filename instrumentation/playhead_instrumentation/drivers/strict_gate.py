@@ -65,6 +65,10 @@ class StrictGate(HeldGate):
 
     def unwatched(self, waiter: Waiting) -> None:
         """An event loop that does not say when it is idle: this recording is causal from now on."""
+        self.loosen()
+
+    def loosen(self) -> None:
+        """This recording is causal from now on."""
         with self._lock:
             self.level = "causal"
             self.close()

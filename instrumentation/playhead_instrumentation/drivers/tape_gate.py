@@ -76,6 +76,11 @@ class TapeGate(HeldGate):
             self._schedule.skip(dues)
         self.advance()
 
+    def expects(self) -> bool:
+        """Whether something on the tape has not entered yet."""
+        with self._lock:
+            return self._schedule.following() is not None
+
     def close(self) -> None:
         """Let everybody through."""
         with self._lock:

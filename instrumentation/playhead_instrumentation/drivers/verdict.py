@@ -117,6 +117,10 @@ class Source(Protocol):
         """Whether what no boundary asks for is kept from the world."""
         ...
 
+    def expects(self) -> tuple[str, Played] | None:
+        """The request that comes next and its lane root, where a tape says so; each once."""
+        ...
+
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """``body``: the bytes of ``ask.body`` as they go on tape. Each recording answers once."""
         ...
@@ -131,6 +135,9 @@ class World:
 
     closed = False
     fenced = False
+
+    def expects(self) -> None:
+        """Nobody knows what comes."""
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """Do it for real."""

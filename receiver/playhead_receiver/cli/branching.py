@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+import click
+
 from playhead_receiver.cli.agent import delivering_to, recorded_environment
 from playhead_receiver.cli.child import run_child
 from playhead_receiver.cli.failures import show_failure
 from playhead_receiver.cli.session import Session
-from playhead_semconv.errors import PlayheadError
+from playhead_semconv.errors import PlayheadError, UsageError
 
 if TYPE_CHECKING:
     from playhead_receiver.cli.housing import Housing
     from playhead_receiver.store.protocol import RunSummary
-    from playhead_replay import Run
-    from playhead_semconv.plans import Plan
+    from playhead_replay import RecordedExchange, Run
+    from playhead_replay.forks.resume import Decide
+    from playhead_semconv.plans import Plan, Unknown
     from playhead_semconv.seams import Tape
 
 OURS = ("OTEL_", "PLAYHEAD_")
@@ -75,8 +79,38 @@ def _recorded(session: Session, house: Housing, pid: int, since_ns: int) -> Run 
         store.close()
 
 
-def said_of(run: Run) -> list[str]:
-    """What of a fork came from the tape and what did not, a line each."""
+def said_of(run: Run) -> tuple[list[str], bool]:
+    """What of a fork came from the tape and what did not, a line each; whether something was refused."""
     from playhead_replay.forks.outcome import Outcome
 
-    return Outcome.of(run).lines()
+    outcome = Outcome.of(run)
+    return outcome.lines(), bool(outcome.blocked)
+
+
+on_unknown_option = click.option(
+    "--on-unknown",
+    type=click.Choice(["resend", "skip", "ask"]),
+    default="ask",
+    show_default=True,
+    help="What becomes of a write that was sent and not answered.",
+)
+
+
+def unknown_decider(session: Session, on_unknown: str) -> Decide:
+    """Who says what becomes of a write that was sent and not answered."""
+
+    def decide(exchange: RecordedExchange) -> Unknown:
+        what = f"{exchange.name} {exchange.key}"
+        if on_unknown != "ask":
+            session.say(f"{what} was sent and not answered: {on_unknown}")
+            return "resend" if on_unknown == "resend" else "skip"
+        if not sys.stdin.isatty():
+            raise UsageError(
+                f"{what} was sent and not answered, and may have been done",
+                hint="say what becomes of it: --on-unknown resend, or --on-unknown skip",
+            )
+        question = f"playhead: {what} was sent and not answered, and may have been done."
+        answer: str = click.prompt(question, type=click.Choice(["resend", "skip"]), err=True)
+        return "resend" if answer == "resend" else "skip"
+
+    return decide

@@ -216,14 +216,21 @@ def check_spool(session: Session) -> Iterator[Finding]:
 
 
 def check_replay() -> Iterator[Finding]:
-    """How well a replay is kept from the network."""
-    from playhead_replay.isolation import no_network
+    """How well a replay is kept from the world."""
+    from playhead_replay.isolation import enforceable
 
-    if no_network():
+    by_kernel = enforceable()
+    if "network" in by_kernel:
         yield Finding("good", "replays run without a network, enforced by the kernel")
     else:
         yield Finding(
             "warning", "user namespaces are not allowed here: replays refuse the network in-process only"
+        )
+    if "files" in by_kernel:
+        yield Finding("good", "replays change no files, enforced by the kernel")
+    elif by_kernel:
+        yield Finding(
+            "warning", "replays refuse changes to files in-process only: no read-only mounts here"
         )
 
 

@@ -24,6 +24,10 @@ ORDERS: dict[str, Json] = {
     "81": {"order": "81", "item": "tea kettle", "paid_cents": 4900, "delivered": True, "broken": True},
     "82": {"order": "82", "item": "umbrella", "paid_cents": 1900, "delivered": True, "broken": False},
 }
+MAIL: dict[str, Json] = {
+    "order 83": {"query": "order 83", "found": []},
+    "order 81": {"query": "order 81", "found": ["Order 81 was delivered on Monday."]},
+}
 DRAFTS = (
     "A flight recorder keeps the last moments of a flight, so that the cause of an accident is found.",
     "Flight recorders exist because a crash leaves no witness: the record is the witness.",
@@ -37,6 +41,8 @@ def chat(body: Json, times: int) -> Json:
     model = str(body["model"])
     tokens = _tokens(json.dumps(messages))
     results = [json.loads(one["content"]) for one in messages if one["role"] == "tool"]
+    if any(tool["function"]["name"] == "search" for tool in body.get("tools", ())):
+        return _desk(messages, results, model)
     if results:
         text = _packing(results)
         usage = openai_chat.usage(tokens, _tokens(text), cached=tokens // 2)
@@ -53,6 +59,20 @@ def chat(body: Json, times: int) -> Json:
         )
     text = DRAFTS[times % len(DRAFTS)]
     return openai_chat.completion(text, model=model, usage=openai_chat.usage(tokens, _tokens(text)))
+
+
+def _desk(messages: list[Json], results: list[Json], model: str) -> Json:
+    """Searches until something is found, unless it was told when to stop."""
+    usage = openai_chat.usage(_tokens(json.dumps(messages)), 22)
+    id = f"chatcmpl-{len(messages)}"
+    found = [mail for one in results for mail in one["found"]]
+    told_to_stop = "nothing" in str(messages[0]["content"])
+    order = _first(re.findall(r"order \d+", str(messages[1]["content"])), "")
+    if not found and not (results and told_to_stop):
+        calls = [openai_chat.tool_call(f"call_{len(results) + 1}", "search", {"query": order})]
+        return openai_chat.completion(tool_calls=calls, id=id, model=model, usage=usage)
+    text = found[0] if found else f"No mail tells of {order}. I pass this on to a colleague."
+    return openai_chat.completion(text, id=id, model=model, usage=usage)
 
 
 def response(body: Json, times: int) -> Json:

@@ -36,6 +36,7 @@ ROUTES: dict[str, tuple[_Answer, _Stream]] = {
 TOOLS: dict[str, tuple[str, dict[str, Json]]] = {
     "/weather": ("city", answers.WEATHER),
     "/orders": ("order", answers.ORDERS),
+    "/search": ("query", answers.MAIL),
 }
 
 

@@ -93,13 +93,15 @@ def fold_run(
     """
     root = _root(spans)
     own = [instance for instance in instances if instance.trace_id == run.trace_id]
-    leader = next((one for one in own if root is None or one.span_id == root.span_id), None) or (
-        own[0] if own else None
-    )
+    leader = next((one for one in own if root is None or one.span_id == root.span_id), None)
+    if leader is None and own and not any(one.trace_id != run.trace_id for one in instances):
+        leader = own[0]
     status = _status(run, root, leader, instances, now_ns)
     ends = [span.end_ns for span in spans if span.end_ns is not None]
     ends += [span.start_ns for span in spans if span.end_ns is None]
-    ends += [instance.seen_ns for instance in (own or instances)]
+    if own or root is None or root.end_ns is None:
+        # A process that serves goes on when a request is over.
+        ends += [instance.seen_ns for instance in (own or instances)]
     models = dict.fromkeys(
         span.model for span in sorted(spans, key=lambda span: span.start_ns) if span.model
     )

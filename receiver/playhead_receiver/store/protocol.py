@@ -76,7 +76,7 @@ class Query(msgspec.Struct, frozen=True):
     agent: str | None = None
     status: RunStatus | None = None
     mode: str | None = "record"
-    """``record``: forks and resumes too, which are recorded; another mode; or None for all."""
+    """``record``: forks and resumes too, but no process that serves; another mode; or None for all."""
     limit: int = 50
 
 

@@ -10,8 +10,8 @@ import msgspec
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import TapeError
-from playhead_semconv.facts import Content, Exchange, ExchangeId, Fact
+from playhead_semconv.errors import CorruptTape, TapeError
+from playhead_semconv.facts import Content, Exchange, ExchangeId, Fact, digest_of
 from playhead_semconv.folds import fold_exchanges
 from playhead_semconv.seams import Tape
 from playhead_semconv.tapes import MemoryTape
@@ -51,6 +51,7 @@ class LinkedTape:
         """``origin``: whole, where it is a fork itself."""
         self._tape = tape
         self._origin = origin
+        self._whole: dict[bytes, bytes] = {}
 
     @property
     def instance(self) -> bytes:
@@ -63,12 +64,32 @@ class LinkedTape:
 
     def read(self, content: Content) -> bytes:
         """The bytes of a content of this tape. `TapeError` if they are not there."""
+        data = self._whole.get(content.digest) if content.digest else None
+        if data is None:
+            data = self._read(content)
+            if content.digest:
+                self._whole[content.digest] = data
+        return data
+
+    def _read(self, content: Content) -> bytes:
         for tape in (self._filled, self._tape):
             try:
                 return tape.read(content)
             except TapeError:
                 continue
-        return self._origin.read(content)
+        known = content if content.base is not None else self._extensions.get(content.digest)
+        if known is None or known.base is None or known.inline is None:
+            return self._origin.read(content)
+        # What went on from a body of the origin.
+        data = self.read(Content(known.base, -1))[: known.base_bytes] + known.inline
+        if digest_of(data) != known.digest:
+            raise CorruptTape(f"content {known.digest.hex()[:16]} differs from its digest")
+        return data
+
+    @cached_property
+    def _extensions(self) -> dict[bytes, Content]:
+        bodies = (fact.body for fact in self._tape.facts())
+        return {body.digest: body for body in bodies if body is not None and body.base is not None}
 
     def exchange(self, id: ExchangeId) -> Exchange | None:
         """One exchange; None where it is not on this tape."""

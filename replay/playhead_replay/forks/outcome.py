@@ -54,7 +54,7 @@ class Outcome:
                 not_repeated += exchange.exchange.ask.effect == "write"
             number = numbers.get((exchange.instance, str(exchange.exchange.id)))
             if number is not None:
-                steps.setdefault(number, set()).add("live" if how == "live" else "tape")
+                steps.setdefault(number, set()).add(how if how in ("live", "blocked") else "tape")
         not_repeated += sum(1 for tape in run.tapes for fact in tape.facts() if _is_done(fact))
         return cls(
             sorted(number for number, how in steps.items() if how == {"tape"}),
@@ -74,6 +74,8 @@ class Outcome:
         lines = [f"{first}, {self.played} exchanges from tape, {self.not_repeated} effects not repeated"]
         if self.live_steps:
             lines.append(f"live from {self.live_steps[0]}")
+        elif self.blocked:
+            lines.append("nothing went live")
         elif self.live:
             lines.append(f"{self.live} exchanges live, none of a step")
         else:

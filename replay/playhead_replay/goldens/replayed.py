@@ -98,7 +98,8 @@ class Replayed:
     @property
     def status(self) -> str:
         """``success`` or ``failure``."""
-        return "failure" if self.exit_status else "success"
+        failed = self.exit_status or any(one.failed for one in self.run.requests)
+        return "failure" if failed else "success"
 
     def assert_tool_sequence(self, expected: Sequence[str]) -> None:
         """The models asked for exactly these tools, in this order."""

@@ -7,6 +7,7 @@ import pytest
 from support.files import Ran
 
 from playhead_semconv import attributes as a
+from playhead_semconv.facts import Fidelity
 
 PROGRAM = """
 import os, sqlite3, threading
@@ -63,6 +64,27 @@ print(type(left))
 """
 
 
+BY_SQL = """
+import sqlite3
+memory = sqlite3.connect(":memory:")
+print(memory.execute("select random(), hex(randomblob(4)), julianday('now')").fetchall())
+base = sqlite3.connect("ws/new.db")
+base.execute("create table made (at default current_timestamp, chance default (random()), n)")
+for n in range(2):
+    base.execute("insert into made (n) values (?)", (n,)); base.commit()
+print(base.execute("select * from made order by random()").fetchall())
+base.execute("attach 'ws/old.db' as old")
+direct = sqlite3.Connection("ws/direct.db"); direct.execute("create table t (x)")
+direct.execute("insert into t values (1)"); direct.commit()
+print(base.execute("select * from old.kept").fetchall(), direct.execute("select * from t").fetchall())
+base.execute("vacuum into 'ws/copy.db'")
+print(sqlite3.connect("ws/copy.db").execute("select count(*) from made").fetchall())
+try:
+    base.execute("attach 'nowhere/x.db' as x")
+except sqlite3.OperationalError as problem:
+    print(problem)
+"""
+
 REWRITING = """
 import sqlite3, sys
 with sqlite3.connect("ws/old.db") as base:
@@ -118,6 +140,20 @@ def test_every_way_to_work_on_a_database(level, tmp_path):
     assert report.verdict == "identical", "\n".join(report.lines())
     written = [fact.attributes[a.PLAYHEAD_EFFECT_TARGET] for fact in ran.effects("file.write")]
     assert written == ["./ws/notes.db"] * 4 + ["./ws/old.db", "./ws/log.db", "./ws/left.db"]
+
+
+def test_the_clock_the_chance_and_the_files_of_sql(tmp_path):
+    ran = Ran(tmp_path, BY_SQL)
+    assert "[('old',)] [(1,)]" in ran.done.stdout
+    done, report = ran.again()
+    assert done.stdout == ran.done.stdout, done.stderr
+    assert report.verdict == "identical", "\n".join(report.lines())
+    assert report.reads["clock"][Fidelity.EXACT] == 3
+    assert sorted(fact.attributes[a.PLAYHEAD_EFFECT_TARGET] for fact in ran.effects("file.write")) == [
+        "./ws/copy.db",
+        "./ws/direct.db",
+        "./ws/new.db",
+    ]
 
 
 def test_the_database_need_not_be_there(tmp_path):

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.points import Point, find_point
 from playhead_receiver.cli.printing import print_lines
-from playhead_receiver.cli.runs import opened_run, parse_target
+from playhead_receiver.cli.runs import opened_run, parse_target, reading
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead_replay import Run
+
+
+BRANCHES = ("fork", "resume")
 
 
 @verb("show", short_help="show a run as a tree of steps, or one step whole")
@@ -56,11 +59,34 @@ def _show_run(session: Session, run: Run, everything: bool) -> None:
         return
     from playhead_receiver.cli.views.tree import tree_lines
 
-    print_lines(session, tree_lines(run, everything), paged=True)
+    print_lines(session, [*tree_lines(run, everything), *_relatives(session, run)], paged=True)
     if run.errors:
         session.suggest(f"playhead show {run.name}:error")
     elif run.steps:
         session.suggest(f"playhead show {run.name}:{run.steps[-1].number}")
+
+
+def _relatives(session: Session, run: Run) -> list[Any]:
+    """What the run was forked from, and what was forked from it."""
+    from rich.text import Text
+
+    from playhead_receiver.store.protocol import Query
+
+    if not session.data_dir.is_dir():
+        return []
+    lines: list[Any] = []
+    with reading(session) as store:
+        known = list(store.runs(Query(limit=sys.maxsize)))
+        names = {one.trace_id: one.name for one in known}
+        origin = run.origin.partition("-")[0]
+        if origin and run.mode in BRANCHES:
+            lines.append(Text(f"  {run.mode} of {names.get(origin, origin)}", style="dim"))
+        for one in reversed(known):
+            if one.mode in BRANCHES and one.origin.partition("-")[0] == run.trace_id:
+                lines.append(
+                    Text(f"  {one.mode}: {one.name} {one.status}, {one.steps} steps", style="dim")
+                )
+    return lines
 
 
 def _show_step(session: Session, run: Run, text: str, raw: str | None) -> None:

@@ -136,7 +136,7 @@ class Reader:
         values: list[Any] = []
         for column, value in (("agent", query.agent), ("mode", query.mode)):
             if column == "mode" and value == "record":
-                wanted.append("mode != 'replay'")
+                wanted.append("mode NOT IN ('replay', 'service')")
             elif value is not None:
                 wanted.append(f"{column} = ?")
                 values.append(value)

@@ -27,6 +27,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Fact, digest_of
+from playhead_semconv.folds import is_inbound
 
 REMEMBERED = 4096
 """How many instances, runs and resources the writer remembers between commits."""
@@ -104,14 +105,16 @@ class Rows:
 
     def _index(self, known: Instance, facts: list[Fact], now_ns: int) -> None:
         exchanges: dict[str, tuple[int, int]] = {}
-        traces: dict[bytes, int] = {}
+        traces: dict[bytes, Fact] = {}
+        serves = False
         for fact in facts:
+            serves = serves or is_inbound(fact)
             if fact.exchange is not None:
                 id = str(fact.exchange)
                 first = exchanges[id][0] if id in exchanges else fact.seq
                 exchanges[id] = (first, fact.seq)
             if fact.trace_id and fact.trace_id not in traces:
-                traces[fact.trace_id] = fact.time_ns
+                traces[fact.trace_id] = fact
             if fact.name == e.PLAYHEAD_BLOB:
                 self._index_part(known, fact)
             elif fact.body is not None and fact.body.digest and fact.body.inline is not None:
@@ -134,8 +137,9 @@ class Rows:
         if not known.started_ns:
             known.started_ns = facts[0].time_ns
         self._instances.save(known)
-        for trace_id, time_ns in traces.items():
-            self._touch_run(trace_id, self._instances.agent_of(known), time_ns, now_ns)
+        for trace_id, first in traces.items():
+            agent = text_of(first, a.PLAYHEAD_RUN_AGENT) or self._instances.agent_of(known)
+            self._touch_run(trace_id, agent, first.time_ns, now_ns)
             self._join(trace_id, known)
         for fact in facts:
             # What a child process says of itself is not said of the run.
@@ -149,6 +153,11 @@ class Rows:
                         fact.trace_id,
                     ),
                 )
+        if serves:
+            self._db.execute(
+                "UPDATE run SET mode = 'service' WHERE trace_id = ? AND mode = 'record'",
+                (known.trace_id,),
+            )
 
     def _index_part(self, known: Instance, fact: Fact) -> None:
         try:

@@ -1,0 +1,92 @@
+"""What a server calls, spelt so that another process can load it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final, NamedTuple
+
+MAIN: Final = "__main__"
+
+FACTORIES: Final = ("create_app", "make_app")
+"""Functions of a module that make its application, where none of its attributes is it."""
+
+
+AROUND: Final = {"werkzeug.debug": "app", "django.contrib.staticfiles.handlers": "application"}
+"""What development servers put around an application → its attribute that is the application."""
+
+
+class Application(NamedTuple):
+    """An application, as a replay finds it."""
+
+    spelt: str
+    """``module:attribute``, with ``()`` behind it where that makes it; empty where none leads to it."""
+    folder: str
+    """Where its module was found: a folder of the search path, below the working folder or absolute."""
+
+    @property
+    def name(self) -> str:
+        """The module's, without its packages; empty for the program itself."""
+        module = self.spelt.partition(":")[0]
+        return "" if module == MAIN else module.rpartition(".")[2]
+
+
+def once(app: Any, told: str = "") -> Callable[[], Application]:
+    """A function that finds ``app`` when it is first asked. ``told``: how the server was told of it."""
+    found: list[Application] = []
+
+    def application() -> Application:
+        if not found:
+            found.append(_found(app, told))
+        return found[0]
+
+    return application
+
+
+def _found(app: Any, told: str) -> Application:
+    spelt = told or _spelt(app)
+    return Application(spelt, _folder_of(sys.modules.get(spelt.partition(":")[0])))
+
+
+def _spelt(app: Any) -> str:
+    wrapper = type(app).__module__
+    if wrapper in AROUND:
+        app = getattr(app, AROUND[wrapper], app)
+    spelt = _attribute(app)
+    if spelt:
+        return spelt
+    home = getattr(app, "import_name", "")
+    for factory in FACTORIES:
+        if callable(getattr(sys.modules.get(home), factory, None)):
+            return f"{home}:{factory}()"
+    return ""
+
+
+def _attribute(app: Any) -> str:
+    """The module attribute that holds ``app``, where it was made rather than where it was imported."""
+    found: list[tuple[int, str]] = []
+    for name, module in list(sys.modules.items()):
+        for attribute, value in list(getattr(module, "__dict__", {}).items()):
+            if value is app:
+                made_here = getattr(app, "import_name", getattr(app, "__module__", "")) == name
+                found.append((0 if made_here else 2 if name == MAIN else 1, f"{name}:{attribute}"))
+    return min(found, default=(0, ""))[1]
+
+
+def _folder_of(module: ModuleType | None) -> str:
+    if module is None or module.__name__ == MAIN:
+        return ""
+    top = sys.modules.get(module.__name__.partition(".")[0], module)
+    path = getattr(top, "__file__", None)
+    if not path:
+        places = list(getattr(top, "__path__", ()))
+        path = os.path.join(places[0], "") if places else ""
+    if not path:
+        return ""
+    inside = os.path.basename(path).startswith("__init__.") or path.endswith(os.sep)
+    folder = os.path.dirname(os.path.dirname(path) if inside else os.path.abspath(path))
+    cwd = os.getcwd()
+    near = os.path.relpath(folder, cwd)
+    return folder if near.startswith(os.pardir) else near

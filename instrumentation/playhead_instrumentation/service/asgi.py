@@ -1,0 +1,185 @@
+"""Asks an ASGI application what a tape says it was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import unquote
+
+from playhead_instrumentation.boundaries.inbound import BROKEN, END
+from playhead_instrumentation.boundaries.inbound_asgi import TEXT
+from playhead_instrumentation.drivers.driver import Driver
+from playhead_instrumentation.drivers.exceptions import again
+from playhead_instrumentation.drivers.real_time import REAL
+from playhead_instrumentation.drivers.verdict import Played
+from playhead_instrumentation.lanes import of_requests
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import ErrorRecord, Part
+
+STARTUP_FAILED = 3
+"""Exit status of a server whose application does not start."""
+
+LOOK_S = 0.01
+"""How often it is looked whether what requests have left behind goes on."""
+
+PATIENCE_S = 5.0
+"""What requests have left behind is waited for so long after the tape holds nothing for it."""
+
+
+class AsgiServer:
+    """An application, started, and its requests, each in a task of its own as servers do it."""
+
+    def __init__(self, driver: Driver, app: Any) -> None:
+        self._driver = driver
+        self._app = app
+        self._state: dict[str, Any] = {}
+        self._started = asyncio.Event()
+        self._startup_error = ""
+        self._lifespan: asyncio.Task[None] | None = None
+
+    async def serve(self, requests: Sequence[Played]) -> None:
+        """Start the application, ask, and wait for what it does beside."""
+        self._lifespan = asyncio.ensure_future(self._live())
+        await self._started.wait()
+        if self._startup_error:
+            sys.stderr.write(f"{self._startup_error}\n")
+            sys.exit(STARTUP_FAILED)
+        self._driver.booted()
+        asked = [asyncio.ensure_future(self._ask(played)) for played in requests]
+        await asyncio.wait(asked)
+        await self._rest()
+
+    async def _live(self) -> None:
+        waiting: list[dict[str, str]] = [{"type": "lifespan.startup"}]
+
+        async def receive() -> dict[str, str]:
+            if waiting:
+                return waiting.pop()
+            return await asyncio.get_running_loop().create_future()
+
+        async def send(message: Mapping[str, Any]) -> None:
+            if message["type"] == "lifespan.startup.failed":
+                self._startup_error = str(message.get("message") or "the application does not start")
+            self._started.set()
+
+        version = {"version": "3.0", "spec_version": "2.0"}
+        scope = {"type": "lifespan", "asgi": version, "state": self._state}
+        try:
+            await self._app(scope, receive, send)
+        except Exception:
+            pass  # it knows of no lifespan
+        finally:
+            self._started.set()
+
+    async def _ask(self, played: Played) -> None:
+        client = _Client(self._driver, played)
+        scope = _scope(played.exchange.ask.details)
+        scope["state"] = self._state.copy()
+        try:
+            await self._app(scope, client.receive, client.send)
+        except Exception:
+            return  # on the tape; a server would have said 500
+
+    async def _rest(self) -> None:
+        """Tasks that the requests have started and not waited for."""
+        until_s = REAL.now_s() + PATIENCE_S
+        while any(not task.done() for task in of_requests) and REAL.now_s() < until_s:
+            if self._driver.gate.expects():
+                until_s = REAL.now_s() + PATIENCE_S
+            await asyncio.sleep(LOOK_S)
+
+
+class _Client:
+    """Who has asked, and reads the answer."""
+
+    def __init__(self, driver: Driver, played: Played) -> None:
+        self._driver = driver
+        self._played = played
+        self._received = 0
+        self._sent = 0
+
+    async def receive(self) -> dict[str, Any]:
+        """The next message of the tape; where it ends, none comes."""
+        parts = self._played.exchange.parts
+        if self._received >= len(parts):
+            await self._driver.gate.never()
+        number, self._received = self._received, self._received + 1
+        return _message(parts[number], self._played.part(number))
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Taken as far as it was taken then."""
+        if str(message["type"]).endswith("response.start"):
+            return
+        number, self._sent = self._sent, self._sent + 1
+        sent = [part for part in self._played.exchange.sent if _kind(part) != BROKEN]
+        if number >= len(sent):
+            if sent and _kind(sent[-1]) != END:
+                await self._driver.gate.never()  # the client had gone
+            return
+        place = self._played.exchange.sent.index(sent[number])
+        behind = self._played.exchange.sent[place + 1 : place + 2]
+        if behind and _kind(behind[0]) == BROKEN:
+            raise again(_error(behind[0]), OSError)
+
+
+def _kind(part: Part) -> str:
+    return str(part.attributes.get(a.PLAYHEAD_INBOUND_MESSAGE, ""))
+
+
+def _error(part: Part) -> ErrorRecord:
+    at = part.attributes
+    return ErrorRecord(
+        str(at.get(a.PLAYHEAD_ERROR_MODULE, "builtins")),
+        str(at.get(a.PLAYHEAD_ERROR_QUALNAME, "OSError")),
+        str(at.get(a.PLAYHEAD_ERROR_MESSAGE, "")),
+        list(at.get(a.PLAYHEAD_ERROR_ARGS, [])),
+    )
+
+
+def _message(part: Part, data: bytes) -> dict[str, Any]:
+    kind, _, text = _kind(part).partition(" ")
+    if kind in ("", END):
+        return {"type": "http.request", "body": data, "more_body": kind != END}
+    if kind in ("http.disconnect", "websocket.connect"):
+        return {"type": kind}
+    if kind == "websocket.disconnect":
+        return {"type": kind, "code": 1005, "reason": None}
+    if text == TEXT:
+        return {"type": kind, "text": data.decode("utf-8", "surrogatepass")}
+    return {"type": kind, "bytes": data}
+
+
+def _scope(at: Mapping[str, Any]) -> dict[str, Any]:
+    raw = str(at.get(a.URL_PATH, "/"))
+    flat = [str(word).encode("latin-1") for word in at.get(a.PLAYHEAD_HTTP_HEADERS, [])]
+    websocket = at.get(a.NETWORK_PROTOCOL_NAME) == "websocket"
+    scope: dict[str, Any] = {
+        "type": "websocket" if websocket else "http",
+        "asgi": {"version": "3.0", "spec_version": "2.3"},
+        "http_version": str(at.get(a.NETWORK_PROTOCOL_VERSION, "1.1")),
+        "scheme": str(at.get(a.URL_SCHEME, "http")),
+        "path": unquote(raw),
+        "raw_path": raw.encode("latin-1"),
+        "query_string": str(at.get(a.URL_QUERY, "")).encode("latin-1"),
+        "root_path": str(at.get(a.PLAYHEAD_INBOUND_ROOT, "")),
+        "headers": list(zip(flat[::2], flat[1::2], strict=True)),
+        "client": _peer(at, a.CLIENT_ADDRESS, a.CLIENT_PORT),
+        "server": _peer(at, a.SERVER_ADDRESS, a.SERVER_PORT),
+        "extensions": {},
+    }
+    if websocket:
+        named = [value.decode("latin-1") for name, value in scope["headers"] if _offers(name)]
+        scope["subprotocols"] = [one.strip() for value in named for one in value.split(",")]
+    else:
+        scope["method"] = str(at.get(a.HTTP_REQUEST_METHOD, "GET"))
+    return scope
+
+
+def _offers(name: bytes) -> bool:
+    return name.lower() == b"sec-websocket-protocol"
+
+
+def _peer(at: Mapping[str, Any], address: str, port: str) -> tuple[str, int | None] | None:
+    return (str(at[address]), at.get(port)) if address in at else None

@@ -1,0 +1,126 @@
+"""What a fork is to do: the tape up to a step, what is edited there, and the plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from playhead_replay.exchanges import RecordedExchange
+from playhead_replay.forks.answer import edited_answer
+from playhead_replay.forks.cut import CutTape, end_of_life, unanswered
+from playhead_replay.forks.edits import REQUEST, RESPONSE, TOOL_RESULT, last_tool_message
+from playhead_replay.forks.resume import Decide, decisions, run_id
+from playhead_replay.launch import require_whole
+from playhead_replay.run import Run
+from playhead_replay.steps import Step
+from playhead_semconv.edits import applied
+from playhead_semconv.errors import UsageError
+from playhead_semconv.plans import Edit, Plan, Unknown
+from playhead_semconv.seams import Tape
+
+
+def fork_of(
+    run: Run,
+    at: Step | None,
+    edits: Sequence[tuple[str, Edit]] = (),
+    *,
+    exchange: RecordedExchange | None = None,
+    decide: Decide,
+    offline: bool = False,
+) -> tuple[Tape, Plan]:
+    """The tape that is played, and the plan.
+
+    ``at``: the step that goes live, or whose answer is edited; None: as far as the program agrees with
+    the whole tape. ``exchange``: the one of its attempts that is meant. ``edits``: with their roots.
+    `UsageError` where that makes no sense, `TapeGap` and `TapeMissing` where the tape is not whole.
+    """
+    require_whole(run)
+    origin = run_id(run)
+    if at is None:
+        if edits:
+            raise UsageError(
+                "an edit needs a step", hint=f"playhead fork {run.name}:STEP --edit PATH=VALUE"
+            )
+        whole = CutTape(run.tape, end_of_life(run.tape))
+        open = unanswered(whole)
+        return whole, Plan("fork", origin, unknown=decisions(open, decide), offline=offline)
+    attempts = [exchange] if exchange is not None else run.exchanges_of(at)
+    _require_boundary(run, at, attempts)
+    first, last = attempts[0], attempts[-1]
+    of_request, of_answer = _sorted(edits, last)
+    if of_answer:
+        end = _end_of(last)
+        tape = CutTape(run.tape, end + 1, edited_answer(last, of_answer))
+        changed = [last.exchange.first_seq]
+        own: dict[str, list[Edit]] = {}
+    else:
+        tape, changed = CutTape(run.tape, first.exchange.first_seq + 1), []
+        own = {str(first.exchange.id): of_request} if of_request else {}
+        if of_request:
+            applied(request_of(first), of_request)
+    open = [one for one in unanswered(tape) if one.exchange.id != first.exchange.id]
+    unknown: dict[str, Unknown] = {**decisions(open, decide), str(first.exchange.id): "resend"}
+    plan = Plan(
+        "fork", origin, agrees=True, unknown=unknown, edits=own, changed=changed, offline=offline
+    )
+    return tape, plan
+
+
+def request_of(exchange: RecordedExchange) -> Any:
+    """The request of an exchange, as a document that can be edited. `UsageError` where it is none."""
+    try:
+        return json.loads(exchange.request)
+    except ValueError:
+        raise UsageError(
+            f"the request of {exchange.name} is no JSON, and cannot be edited",
+            cause=exchange.key,
+            hint="edit its answer: --edit response.PATH=VALUE",
+        ) from None
+
+
+def _sorted(
+    edits: Sequence[tuple[str, Edit]], exchange: RecordedExchange
+) -> tuple[list[Edit], list[Edit]]:
+    """Edits of the request, and those of the answer. `UsageError` where there are both."""
+    of_request = [edit for root, edit in edits if root == REQUEST]
+    of_answer = [edit for root, edit in edits if root == RESPONSE]
+    for root, edit in edits:
+        if root == TOOL_RESULT and exchange.exchange.id.kind == "tool":
+            of_answer.append(edit)
+        elif root == TOOL_RESULT:
+            path = last_tool_message(request_of(exchange))
+            of_request.append(Edit(path + (f".{edit.path}" if edit.path else ""), edit.value))
+    if of_request and of_answer:
+        raise UsageError(
+            "a fork edits a request or an answer: an edited request is answered anew",
+            hint="fork the fork to edit both",
+        )
+    return of_request, of_answer
+
+
+def _require_boundary(run: Run, at: Step, attempts: list[RecordedExchange]) -> None:
+    if not attempts:
+        others = [step.number for step in run.steps if run.exchanges_of(step)]
+        after = next((number for number in others if number >= at.number), others[-1] if others else 0)
+        raise UsageError(
+            f"step {at.number} of {run.name} asked nothing that is on the tape: no fork begins there",
+            hint=f"the next that did: playhead fork {run.name}:{after}" if after else "playhead show",
+        )
+    if attempts[0].instance != run.tape.instance.hex():
+        raise UsageError(
+            f"step {at.number} of {run.name} belongs to a child process: no fork begins there",
+            hint=f"playhead show {run.name}",
+        )
+
+
+def _end_of(exchange: RecordedExchange) -> int:
+    from playhead_semconv import events as e
+
+    for fact in exchange.tape.facts():
+        if fact.exchange == exchange.exchange.id and fact.name == e.PLAYHEAD_EXCHANGE_END:
+            return fact.seq
+    raise UsageError(
+        f"{exchange.name} was not answered: there is no response to edit",
+        hint="edit its request: --edit request.PATH=VALUE",
+    )

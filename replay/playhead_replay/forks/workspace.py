@@ -1,0 +1,208 @@
+"""The folder that a fork works in: a copy of the run's, as that was where the tape is cut.
+
+What the tape tells is put back: files that the run wrote later are as they were, or gone. What else lies
+there is taken as it is now.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import TapeError, UsageError
+from playhead_semconv.facts import Fact
+from playhead_semconv.seams import Tape
+
+LINKED = frozenset((".venv", "venv", "node_modules", ".tox"))
+"""Folders that are not the run's work: the fork shares them."""
+
+LEFT_OUT = frozenset(("__pycache__",))
+
+MOST_BYTES = 1 << 30
+MOST_FILES = 50_000
+
+BELOW = "./"
+"""How the tape spells what lies below the folder of the run."""
+
+MADE = ("file.mkdir", "file.symlink", "file.link")
+GONE = ("file.remove", "file.unlink", "file.rmdir")
+NOT_THERE = 2
+"""ENOENT."""
+
+
+def copied(folder: Path, whole: Tape, cut: Tape, data_dir: Path) -> Path:
+    """A copy of ``folder`` under ``data_dir`` as it was at the end of ``cut``, a part of ``whole``.
+
+    `UsageError` where it is too large to be copied.
+    """
+    _require_small(folder, data_dir)
+    under = data_dir / "forks"
+    under.mkdir(parents=True, exist_ok=True, mode=0o700)
+    copy = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=under))
+    for entry in os.scandir(folder):
+        if entry.name in LEFT_OUT or _is_inside(data_dir, Path(entry.path)):
+            continue
+        target = copy / entry.name
+        if entry.name in LINKED:
+            target.symlink_to(entry.path)
+        elif entry.is_dir(follow_symlinks=False):
+            shutil.copytree(entry.path, target, symlinks=True, ignore=_ignored, copy_function=_copy)
+        else:
+            _copy(entry.path, str(target))
+    for path, state in states_at(whole, cut).items():
+        _lay(copy / path, state)
+    return copy
+
+
+@dataclass(slots=True)
+class State:
+    """How a file was when the tape was cut."""
+
+    there: bool = True
+    data: bytes | None = None
+    """Its content, where that is known."""
+    size: int | None = None
+    """Its size, where only that is known: nothing but its end has changed since."""
+
+
+def states_at(whole: Tape, cut: Tape) -> dict[str, State]:
+    """What the tape tells of files below the folder of the run, by path."""
+    states: dict[str, State] = {}
+    last = -1
+    for fact in cut.facts():
+        last = fact.seq
+        for path, kind in _about(fact):
+            _happens(states, path, kind, fact, whole)
+    before = set(states)
+    seen: set[str] = set()
+    for fact in whole.facts(last):
+        for path, kind in _about(fact):
+            if path in before:
+                # Known as it was then; but where nobody knows the content, its size tells.
+                if kind == "file/open-append" and states[path].data is None and path not in seen:
+                    states[path].size = int(fact.attributes.get(a.PLAYHEAD_FILE_OFFSET, 0))
+            elif path not in seen:
+                _is_first(states, path, kind, fact, whole)
+            seen.add(path)
+    return states
+
+
+def _about(fact: Fact) -> Iterator[tuple[str, str]]:
+    at = fact.attributes
+    if fact.name == e.PLAYHEAD_READ:
+        kind, _, target = str(at.get(a.PLAYHEAD_READ_KIND, "")).partition(" ")
+        found = kind.startswith("file/open")
+    elif fact.name == e.PLAYHEAD_EFFECT:
+        kind, target = str(at.get(a.PLAYHEAD_EFFECT_KIND, "")), str(at.get(a.PLAYHEAD_EFFECT_TARGET, ""))
+        found = kind.startswith("file.")
+    else:
+        return
+    if not found:
+        return
+    if kind == "file.rename":
+        first, _, second = target.partition(f" {BELOW}")
+        if first.startswith(BELOW):
+            yield first[len(BELOW) :], "file.remove"
+        if second:
+            yield second, kind
+    elif target.startswith(BELOW):
+        yield target[len(BELOW) :], kind
+
+
+def _happens(states: dict[str, State], path: str, kind: str, fact: Fact, tape: Tape) -> None:
+    """A fact of the part that is played: what the file is from then on."""
+    before = states.get(path)
+    failed = fact.attributes.get(a.PLAYHEAD_FILE_ERROR)
+    if kind in ("file/open", "file/open-update"):
+        if failed == NOT_THERE:
+            states[path] = State(there=False)
+        elif fact.body is not None and fact.body.digest:
+            states[path] = State(data=_read(tape, fact))
+    elif kind == "file.write":
+        states[path] = State(data=_read(tape, fact))
+    elif kind == "file.append":
+        start, tail = int(fact.attributes.get(a.PLAYHEAD_FILE_OFFSET, 0)), _read(tape, fact) or b""
+        known = before.data if before is not None else b"" if not start else None
+        if known is not None and len(known) >= start:
+            states[path] = State(data=known[:start] + tail)
+        else:
+            states[path] = State(size=start + len(tail))
+    elif kind in GONE:
+        states[path] = State(there=False)
+    elif kind in (*MADE, "file.rename"):
+        states[path] = State()
+
+
+def _is_first(states: dict[str, State], path: str, kind: str, fact: Fact, tape: Tape) -> None:
+    """The first that the tape tells of a file, and it is of the part that is not played."""
+    failed = fact.attributes.get(a.PLAYHEAD_FILE_ERROR)
+    if kind in ("file/open", "file/open-update") and failed is None:
+        if fact.body is not None and fact.body.digest:
+            states[path] = State(data=_read(tape, fact))
+    elif kind == "file/open-append" and failed is None:
+        size = fact.attributes.get(a.PLAYHEAD_FILE_OFFSET)
+        states[path] = State(there=False) if size is None else State(size=int(size))
+    elif failed == NOT_THERE or kind in MADE:
+        states[path] = State(there=False)
+
+
+def _read(tape: Tape, fact: Fact) -> bytes | None:
+    if fact.body is None or not (fact.body.digest or fact.body.inline is not None):
+        return None
+    try:
+        return tape.read(fact.body)
+    except TapeError:
+        return None
+
+
+def _lay(path: Path, state: State) -> None:
+    with contextlib.suppress(OSError):
+        if not state.there:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        elif state.data is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(state.data)
+        elif state.size is not None and path.is_file() and path.stat().st_size > state.size:
+            os.truncate(path, state.size)
+
+
+def _copy(source: str, target: str) -> str:
+    """A file, a link as a link; what is neither (a socket, a pipe) is left out."""
+    if os.path.islink(source) or os.path.isfile(source):
+        shutil.copy2(source, target, follow_symlinks=False)
+    return target
+
+
+def _ignored(folder: str, names: list[str]) -> set[str]:
+    return {name for name in names if name in LEFT_OUT}
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    return path == folder or folder in path.parents
+
+
+def _require_small(folder: Path, data_dir: Path) -> None:
+    size = count = 0
+    for where, folders, files in os.walk(folder):
+        folders[:] = [
+            name for name in folders if name not in LINKED | LEFT_OUT and Path(where, name) != data_dir
+        ]
+        for name in files:
+            with contextlib.suppress(OSError):
+                size, count = size + os.lstat(os.path.join(where, name)).st_size, count + 1
+        if size > MOST_BYTES or count > MOST_FILES:
+            raise UsageError(
+                f"{folder} is too large to be copied for a fork",
+                cause=f"more than {MOST_BYTES >> 30} GiB or {MOST_FILES} files",
+                hint="work in it as it is: --in-place",
+            )

@@ -1,0 +1,125 @@
+"""A tape of one run, cut out of the tape of a process that served many.
+
+A request that comes to a process begins a lane root. What the run of a request needs is what its process
+did before the first request came (the *boot*), and what happened in lanes below the roots of the
+requests that belong to the run. What is left of a process without them is the process's own run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Content, Fact
+from playhead_semconv.folds import is_inbound
+from playhead_semconv.seams import Tape
+from playhead_semconv.tapes import IndexedTape
+
+_NEWS = (a.PLAYHEAD_RUN_MODULES, a.PLAYHEAD_RUN_IMPORTED)
+"""What a heartbeat or an exit fact says of a program, whatever it does."""
+
+
+class SlicedTape(IndexedTape):
+    """Some facts of a tape, numbered anew. What was lost of them stays a hole; bytes are the tape's."""
+
+    def __init__(self, tape: Tape, facts: Sequence[Fact]) -> None:
+        super().__init__(facts, tape.instance)
+        self._tape = tape
+
+    def read(self, content: Content) -> bytes:
+        """The bytes of a content, wherever on the whole tape they stand."""
+        return self._tape.read(content)
+
+
+def slice_of(tape: IndexedTape, trace_id: bytes) -> IndexedTape:
+    """What of ``tape`` belongs to the run of a trace; ``tape`` itself where no request came."""
+    facts = list(tape.facts())
+    asked = [fact for fact in facts if is_inbound(fact)]
+    if not asked:
+        return tape
+    roots = roots_of(facts)
+    wanted = {fact.lane for fact in asked if fact.trace_id == trace_id}
+    boot_end = asked[0].seq
+    if not wanted:
+        return SlicedTape(tape, _numbered(tape, [one for one in facts if one.lane not in roots], []))
+    own: list[Fact] = []
+    for fact in facts:
+        root = roots.get(fact.lane)
+        if root in wanted or (root is None and fact.trace_id == trace_id and any(trace_id)):
+            own.append(fact)
+        elif root is None and (fact.seq < boot_end or _has_news(fact)):
+            own.append(_of_process(fact))
+    first = min(fact.seq for fact in asked if fact.lane in wanted)
+    ended = {fact.lane for fact in own if fact.name == e.PLAYHEAD_EXCHANGE_END and fact.lane in wanted}
+    spared = [(boot_end, first)]
+    if ended == wanted:
+        spared.append((max(one.seq for one in own if roots.get(one.lane) in wanted), facts[-1].seq + 1))
+    return SlicedTape(tape, _numbered(tape, own, spared))
+
+
+def roots_of(facts: Sequence[Fact]) -> dict[int, int]:
+    """Lane → the lane root of the request that it lies below; lanes of the process itself are absent."""
+    roots = {fact.lane: fact.lane for fact in facts if is_inbound(fact)}
+    if roots:
+        for fact in facts:
+            if fact.name == e.PLAYHEAD_LANE and fact.lane not in roots:
+                parent = str(fact.attributes.get(a.PLAYHEAD_LANE_PARENT, ""))
+                root = roots.get(int(parent, 16)) if parent else None
+                if root is not None:
+                    roots[fact.lane] = root
+    return roots
+
+
+def served(tape: IndexedTape) -> IndexedTape:
+    """What of ``tape`` was done for requests, under its numbers."""
+    facts = list(tape.facts())
+    roots = roots_of(facts)
+    return SlicedTape(tape, [fact for fact in facts if fact.lane in roots])
+
+
+def _has_news(fact: Fact) -> bool:
+    ends = (e.PLAYHEAD_PROCESS_HEARTBEAT, e.PLAYHEAD_PROCESS_EXIT)
+    return fact.name in ends and any(name in fact.attributes for name in _NEWS)
+
+
+def _of_process(fact: Fact) -> Fact:
+    """A fact of the process, as it stands in the run of a request."""
+    at: Mapping[str, Any] = fact.attributes
+    if fact.name == e.PLAYHEAD_PROCESS_START:
+        # Whoever serves holds nothing back, whatever was asked for.
+        return msgspec.structs.replace(fact, attributes={**at, a.PLAYHEAD_RUN_LEVEL: "causal"})
+    if fact.name in (e.PLAYHEAD_PROCESS_HEARTBEAT, e.PLAYHEAD_PROCESS_EXIT):
+        kept = {name: at[name] for name in _NEWS if name in at}
+        return msgspec.structs.replace(fact, name=e.PLAYHEAD_PROCESS_HEARTBEAT, attributes=kept)
+    return fact
+
+
+def _numbered(tape: Tape, kept: Sequence[Fact], spared: Sequence[tuple[int, int]]) -> list[Fact]:
+    """``kept`` numbered from 0; facts that were lost outside of the ``spared`` ranges leave a hole."""
+    lost = iter(_lost(tape, spared))
+    hole = next(lost, None)
+    numbered: list[Fact] = []
+    shift = 0
+    for place, fact in enumerate(kept):
+        while hole is not None and hole[0] < fact.seq:
+            shift += hole[1] - hole[0] + 1
+            hole = next(lost, None)
+        attributes = fact.attributes
+        if a.PLAYHEAD_PROCESS_LAST_SEQ in attributes:
+            attributes = {**attributes, a.PLAYHEAD_PROCESS_LAST_SEQ: place + shift}
+        numbered.append(msgspec.structs.replace(fact, seq=place + shift, attributes=attributes))
+    return numbered
+
+
+def _lost(tape: Tape, spared: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    expected = 0
+    for fact in tape.facts():
+        if fact.seq > expected:
+            first, last = expected, fact.seq - 1
+            if not any(start <= first and last < end for start, end in spared):
+                yield first, last
+        expected = fact.seq + 1

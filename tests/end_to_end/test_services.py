@@ -1,0 +1,166 @@
+"""Services: each request is a run of its own, and replays alone, without a server."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from support.home import PATIENCE_S, Home
+from support.services import RecordedService, at_once
+
+from playhead_receiver.demo.provider import Provider
+
+AGENTS = Path(__file__).parent / "agents"
+ASGI = ("-m", "uvicorn", "chat_service:app", "--port", "0")
+WSGI = ("shop_service.py",)
+HYPERCORN = ("-m", "hypercorn", "chat_service:app", "-b", "127.0.0.1:0")
+GUNICORN = ("-m", "gunicorn", "shop_service:app", "-k", "gthread", "--threads", "4", "-b", "127.0.0.1:0")
+
+GOLDEN_TEST = """
+def test_packing(tape):
+    run = tape.replay("packing")
+    run.assert_steps(at_most=1, at_least=1)
+    run.assert_status("success")
+    assert run.messages[0].input[0].parts[0].content == "What do I pack?"
+"""
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with Provider(pace_s=0.002) as provider:
+        yield provider
+
+
+def home_with(folder: Path, provider: Provider, program: str) -> Home:
+    (folder / "work").mkdir(parents=True)
+    shutil.copy(AGENTS / program, folder / "work" / program)
+    home = Home(folder, provider.environment)
+    home.folder = folder / "work"
+    return home
+
+
+def identical(home: Home, name: str) -> dict[str, object]:
+    """The report of a replay that must not differ from the recording in anything."""
+    status, report = home.report(name)
+    assert report["divergences"] == []
+    assert (status, report["verdict"]) == (0, "identical")
+    assert report["fidelity"]["exact"] == report["asked"]
+    assert report["outputs"]["inbound response"]["identical"] is True
+    return report
+
+
+def served_at_once(home: Home, words: tuple[str, ...], count: int, paths: tuple[str, ...]) -> list[str]:
+    """Record ``count`` requests that come at the same time; the names of their runs."""
+    with RecordedService(home, *words) as service:
+
+        def ask(number: int) -> httpx.Response:
+            return service.client.post(paths[number % len(paths)], json={"text": f"Order {number}?"})
+
+        answers = at_once([functools.partial(ask, number) for number in range(count)])
+    assert {answer.status_code for answer in answers} == {200}
+    runs = home.runs("-n", str(count + 10))
+    assert len(runs) == count
+    assert {run["status"] for run in runs} == {"success"}
+    assert all(run["missing"] == [] for run in runs)
+    return [run["name"] for run in runs]
+
+
+def test_requests_that_come_at_the_same_time_replay_identical_alone(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "chat_service.py")
+    names = served_at_once(home, ASGI, 6, ("/chat", "/stream", "/thread"))
+    assert sorted(names) == sorted(f"chat_service-{number}" for number in range(1, 7))
+    one_of_each = {home.run(name).requests[0].key: name for name in names}
+    asked = {key: identical(home, name)["asked"] for key, name in one_of_each.items()}
+    assert asked == {"POST /chat": 2, "POST /stream": 1, "POST /thread": 1}
+
+
+@pytest.mark.acceptance
+def test_fifty_requests_at_the_same_time_replay_identical_alone(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "chat_service.py")
+    for name in served_at_once(home, ASGI, 50, ("/chat", "/stream", "/thread")):
+        identical(home, name)
+
+
+def test_requests_in_threads_replay_identical_alone(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "shop_service.py")
+    for name in served_at_once(home, WSGI, 4, ("/chat", "/stream"))[:2]:
+        assert identical(home, name)["asked"] == 1
+
+
+@pytest.mark.acceptance
+def test_fifty_requests_in_threads_replay_identical_alone(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "shop_service.py")
+    for name in served_at_once(home, WSGI, 50, ("/chat", "/stream")):
+        identical(home, name)
+
+
+def test_workers_that_were_forked_serve_runs_too(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "shop_service.py")
+    names = served_at_once(home, GUNICORN, 2, ("/chat", "/stream"))
+    assert sorted(names) == ["shop_service-1", "shop_service-2"]
+    for name in names:
+        identical(home, name)
+
+
+def test_workers_that_were_spawned_serve_runs_too(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "chat_service.py")
+    [name] = served_at_once(home, HYPERCORN, 1, ("/stream",))
+    identical(home, name)
+
+
+def test_a_golden_of_a_request_runs_under_pytest_without_a_server(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "chat_service.py")
+    with RecordedService(home, *ASGI) as service:
+        service.client.post("/chat", json={"text": "And before?"})
+        service.client.post("/stream", json={"text": "What do I pack?"})
+    added = home.playhead("golden", "add", "last", "--name", "packing", "--dir", "goldens")
+    assert added.returncode == 0, added.stderr
+    (home.folder / "test_packing.py").write_text(GOLDEN_TEST)
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_packing.py"]
+    options = {"cwd": home.folder, "env": home.bare, "capture_output": True, "text": True}
+    done = subprocess.run(words, timeout=PATIENCE_S, **options)
+    assert done.returncode == 0, done.stdout
+    program = home.folder / "chat_service.py"
+    program.write_text(program.read_text().replace('"data: {chunk', '"said: {chunk'))
+    done = subprocess.run(words, timeout=PATIENCE_S, **options)
+    assert done.returncode == 1
+    assert "inbound response to POST /stream" in done.stdout
+
+
+def test_ls_has_a_line_for_each_request_and_none_for_the_process(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "chat_service.py")
+    with RecordedService(home, *ASGI) as service:
+        service.client.post("/chat", json={"text": "Now?"})
+        assert service.client.get("/broken?how=badly").status_code == 500
+    assert [(run["name"], run["status"], run["steps"]) for run in home.runs()] == [
+        ("chat_service-2", "failure", 0),
+        ("chat_service-1", "success", 2),
+    ]
+    assert {run["mode"] for run in home.runs("--all")} == {"record", "service"}
+    process = next(run["name"] for run in home.runs("--all") if run["mode"] == "service")
+    refused = home.playhead("replay", process)
+    assert refused.returncode == 2
+    assert "each of them is a run of its own" in refused.stderr
+    report = identical(home, "chat_service-2")
+    assert report["outputs"]["inbound response"]["tape"].startswith("500")
+
+
+def test_a_changed_service_answers_otherwise_and_the_report_says_so(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "chat_service.py")
+    with RecordedService(home, *ASGI) as service:
+        service.client.post("/upload", content=iter([b"a" * 10, b"b" * 20]))
+    identical(home, "last")
+    program = home.folder / "chat_service.py"
+    program.write_text(program.read_text().replace('"size": size', '"size": size + 1'))
+    status, report = home.report("last")
+    assert status == 1
+    first = report["first_divergence"]
+    assert (first["kind"], first["what"]) == ("inbound", "inbound response to POST /upload")
+    assert (json.loads(first["tape"] or "0"), json.loads(first["now"] or "0")) == (30, 31)

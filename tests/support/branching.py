@@ -1,0 +1,54 @@
+"""Runs that are killed, resumed and forked: the command line in processes of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.running import agent_environment
+
+from playhead_receiver.store import open_store
+from playhead_replay import Run
+
+PATIENCE_S = 120
+
+
+def playhead(*words: str, environ: Mapping[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run ``playhead``, with nobody at its terminal."""
+    return subprocess.run(
+        [sys.executable, "-m", "playhead_receiver", *words],
+        env=environ,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+
+
+def environment(folder: Path, provider: str, **more: str) -> dict[str, str]:
+    """Of an agent and of the command line that share a home, a spool and a data folder."""
+    home = folder / "home"
+    home.mkdir(exist_ok=True)
+    return agent_environment(
+        "http://127.0.0.1:9",
+        folder / "spool",
+        provider,
+        HOME=str(home),
+        PYTHONHASHSEED="0",
+        PLAYHEAD_DATA_DIR=str(folder / "data"),
+        **more,
+    )
+
+
+@contextmanager
+def stored(folder: Path, *names: str) -> Generator[list[Run]]:
+    """Runs in the data folder of `environment`."""
+    store = open_store(folder / "data", read_only=True)
+    try:
+        yield [Run.load(store, name) for name in names]
+    finally:
+        store.close()

@@ -1,0 +1,76 @@
+"""A service of the programs here, recorded by `playhead record` under a real server."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Self, TypeVar
+
+import httpx
+from support.home import PATIENCE_S, Home
+
+T = TypeVar("T")
+
+LISTENS = re.compile(r"http://127\.0\.0\.1:(\d+)")
+
+
+class RecordedService:
+    """A service while it runs. ``words``: what `playhead record` runs, which says where it listens."""
+
+    def __init__(self, home: Home, *words: str) -> None:
+        self._home = home
+        self._process = home.start("record", *words)
+        self._listens = threading.Event()
+        self.said: list[str] = []
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+
+    def _read(self) -> None:
+        for line in self._process.stderr or ():
+            self.said.append(line)
+            if LISTENS.search(line):
+                self._listens.set()
+        self._listens.set()
+
+    def __enter__(self) -> Self:
+        assert self._listens.wait(PATIENCE_S)
+        found = LISTENS.search("".join(self.said))
+        assert found, "".join(self.said)
+        self.url = found[0]
+        self.client = httpx.Client(base_url=self.url, timeout=PATIENCE_S)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
+        self.stop()
+
+    def stop(self, by: signal.Signals = signal.SIGINT) -> None:
+        """End the service, and wait until all of it is stored."""
+        if self._process.poll() is None:
+            self._process.send_signal(by)
+        try:
+            self._process.communicate(timeout=PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            raise
+
+
+def at_once(asks: Sequence[Callable[[], T]]) -> list[T]:
+    """All of ``asks`` begun at the same time, each in a thread; what they gave."""
+    start = threading.Barrier(len(asks))
+
+    def ask(one: Callable[[], T]) -> T:
+        start.wait(PATIENCE_S)
+        return one()
+
+    with ThreadPoolExecutor(len(asks)) as pool:
+        return list(pool.map(ask, asks))
+
+
+def outputs(report: dict[str, Any]) -> dict[str, bool]:
+    """Which outputs of a report are identical."""
+    return {name: check["identical"] for name, check in report["outputs"].items()}
