@@ -128,9 +128,9 @@ class _Comparison:
 
     def _answers(self) -> Iterator[Divergence]:
         """What the program answered to the requests that came to it."""
-        now = {one.id: one for one in requests_of(self._now)} if self._came else {}
+        now = {one.exchange.id: one for one in requests_of(self._now)} if self._came else {}
         for one in self._came:
-            other = now.get(one.id)
+            other = now.get(one.exchange.id)
             if other is None:
                 difference = Difference("request", one.key, "(not served)")
             else:

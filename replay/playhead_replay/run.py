@@ -362,7 +362,7 @@ class Run:
         return {step.span.span_id, *(attempt.span_id for attempt in step.attempts)}
 
 
-def _status_of(tape: Tape) -> str:
+def _status_of(tape: IndexedTape) -> str:
     came = requests_of(tape)
     if came:
         if any(one.exchange.end is None for one in came):

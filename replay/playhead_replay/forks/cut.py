@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
+from playhead_replay.run import held
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, Fact
 from playhead_semconv.seams import Tape
-from playhead_semconv.tapes import IndexedTape
 
 OWN_DOING = ("CancelledError", "GeneratorExit", "KeyboardInterrupt", "SystemExit")
 """What ends an exchange when its process does."""
@@ -79,6 +79,10 @@ def _is_left(fact: Fact) -> bool:
     return fact.attributes.get(a.PLAYHEAD_END_HOW) == "abandoned" or error in OWN_DOING
 
 
-def unanswered(tape: IndexedTape) -> list[RecordedExchange]:
+def unanswered(tape: Tape) -> list[RecordedExchange]:
     """What was asked on ``tape`` and not answered, in order of the requests."""
-    return [one for one in exchanges_of(tape) if one.end is None and one.exchange.ask.direction == "out"]
+    return [
+        one
+        for one in exchanges_of(held(tape))
+        if one.end is None and one.exchange.ask.direction == "out"
+    ]

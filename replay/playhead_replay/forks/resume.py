@@ -7,7 +7,7 @@ from collections.abc import Callable
 from playhead_replay.exchanges import RecordedExchange
 from playhead_replay.forks.cut import CutTape, end_of_life, unanswered
 from playhead_replay.launch import require_whole
-from playhead_replay.run import Run, held
+from playhead_replay.run import Run
 from playhead_semconv.errors import UsageError
 from playhead_semconv.plans import Plan, Unknown
 
@@ -28,7 +28,7 @@ def resume_of(run: Run, decide: Decide) -> tuple[CutTape, Plan]:
         )
     require_whole(run)
     tape = CutTape(run.tape, end_of_life(run.tape))
-    return tape, Plan("resume", run_id(run), unknown=decisions(unanswered(held(tape)), decide))
+    return tape, Plan("resume", run_id(run), unknown=decisions(unanswered(tape), decide))
 
 
 def decisions(open: list[RecordedExchange], decide: Decide) -> dict[str, Unknown]:
