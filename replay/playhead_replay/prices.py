@@ -33,12 +33,12 @@ class Cost:
     """Models that used tokens and have no known price: the sum is without them."""
 
     def __str__(self) -> str:
-        """``$0.09``; ``≥$0.09`` where some of it has no known price; empty where nothing has."""
+        """``$0.09``; ``$0.09+`` where some of it has no known price; empty where nothing has."""
         if self.unpriced and not self.usd:
             return ""
         small = 0 < self.usd < Decimal("0.01")
         places = 1 - self.usd.adjusted() if small else 2
-        return f"{'≥' if self.unpriced else ''}${self.usd:.{places}f}"
+        return f"${self.usd:.{places}f}{'+' if self.unpriced else ''}"
 
 
 def cost_of(calls: Iterable[tuple[Mapping[str, Any], int]]) -> Cost:
@@ -60,6 +60,9 @@ def price_of(attributes: Mapping[str, Any], began_ns: int) -> Decimal | None:
     from genai_prices import Usage, calc_price  # it reads its tables when it is imported
 
     counts = {kind: int(attributes[name]) for kind, name in KINDS.items() if attributes.get(name)}
+    cached = counts.get("cache_read_tokens", 0) + counts.get("cache_write_tokens", 0)
+    if counts.get("input_tokens", 0) < cached:  # as a provider counts that tells them apart
+        counts["input_tokens"] = counts.get("input_tokens", 0) + cached
     provider = str(attributes.get(a.GEN_AI_PROVIDER_NAME, ""))
     for model in _models(attributes):
         for where in (provider, None):

@@ -39,6 +39,12 @@ def test_what_is_written_to_the_cache_costs_more():
     assert price_of(found, THEN_NS) == wanted
 
 
+def test_cached_tokens_that_a_span_does_not_count_as_input_are_added():
+    apart = call("gpt-4o", input_tokens=10, cache_read__input_tokens=600)
+    whole = call("gpt-4o", input_tokens=610, cache_read__input_tokens=600)
+    assert price_of(apart, THEN_NS) == price_of(whole, THEN_NS)
+
+
 def test_tokens_of_reasoning_are_output_tokens():
     plain = call("o3", input_tokens=10, output_tokens=1000)
     thinking = {**plain, a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS: 900}
@@ -71,7 +77,7 @@ def test_a_model_without_a_price_is_named_and_the_sum_says_so():
     known, unknown = call("gpt-4o", input_tokens=1000), call("house-model", "house", output_tokens=5)
     found = cost_of([(known, THEN_NS), (unknown, THEN_NS), (call("gpt-4o"), THEN_NS)])
     assert found == Cost(Decimal("0.0025"), ("house-model",))
-    assert str(found) == "≥$0.0025"
+    assert str(found) == "$0.0025+"
     assert str(cost_of([(unknown, THEN_NS)])) == ""
 
 

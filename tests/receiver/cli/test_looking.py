@@ -39,7 +39,7 @@ def test_ls_filters(playhead: CommandLine, refund_1: str):
 
 def test_show_prints_the_tree(playhead: CommandLine, refund_1: str):
     lines = playhead("show").lines
-    assert lines[0] == "refund-1 failure, 11 steps, 6.5s, 4068→322 tok, gpt-4o"
+    assert lines[0] == "refund-1 failure, 11 steps, 6.5s, 4068→322 tok, $0.01+, gpt-4o"
     assert lines[1] == "  agent.py --order 81"
     assert lines[2:5] == [
         "   1   0.0s chat gpt-4o          812→64 tok  300ms",
