@@ -39,6 +39,10 @@ _OF_A_REPLAY = (a.PLAYHEAD_FIDELITY, a.PLAYHEAD_ORIGIN_INSTANCE, a.PLAYHEAD_ORIG
 """What the tape of a replay says beside: left out where such a tape becomes a golden."""
 
 
+_NEWS = (a.PLAYHEAD_RUN_MODULES, a.PLAYHEAD_RUN_IMPORTED)
+"""What heartbeats and the end of a process tell as it turns up: in a golden, its last fact tells all."""
+
+
 @dataclass(frozen=True, slots=True)
 class Golden:
     """A golden that was written."""
@@ -100,13 +104,17 @@ def settled(tapes: Sequence[Tape], name: str, resource: dict[str, Any]) -> Itera
     for tape in tapes:
         instance = ids.instances[tape.instance]
         yield Header(instance, BEGAN_NS, resource=resource)
-        facts = [fact for fact in standing_alone(tape) if fact.name not in _LEFT_OUT]
+        found = list(standing_alone(tape))
+        news = _news(found)
+        facts = [fact for fact in found if fact.name not in _LEFT_OUT]
         for seq, fact in enumerate(facts):
             attributes = {
                 key: ids.replaced(value)
                 for key, value in fact.attributes.items()
-                if key not in _OF_A_REPLAY
+                if key not in _OF_A_REPLAY and key not in _NEWS
             }
+            if seq == len(facts) - 1:
+                attributes |= news
             if a.PLAYHEAD_PROCESS_LAST_SEQ in attributes:
                 attributes[a.PLAYHEAD_PROCESS_LAST_SEQ] = len(facts) - 1
             if fact.name == e.PLAYHEAD_PROCESS_START:
@@ -121,6 +129,13 @@ def settled(tapes: Sequence[Tape], name: str, resource: dict[str, Any]) -> Itera
                 instance=instance,
                 seq=seq,
             )
+
+
+def _news(facts: list[Fact]) -> dict[str, list[str]]:
+    told = {
+        name: {str(one) for fact in facts for one in fact.attributes.get(name, ())} for name in _NEWS
+    }
+    return {name: sorted(words) for name, words in told.items() if words}
 
 
 class _Ids:
