@@ -7,7 +7,6 @@ later is logged.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -218,18 +217,19 @@ class HttpExchange:
 
     async def left(self) -> None:
         """As `abandoned`, of a program that goes on in its turn."""
-        at = None
+        at = cancelled = None
         try:
-            at = await self.call.left()
+            at, cancelled = await self.call.left()
         finally:
             self.abandoned(at)
+        if cancelled is not None:
+            raise cancelled
 
     async def cancelled(self, error: BaseException) -> None:
         """As `failed`, of an ``error`` that is no answer: a cancelled program goes on in its turn."""
         at = None
         if isinstance(error, asyncio.CancelledError) and not self.over:
-            with contextlib.suppress(asyncio.CancelledError):  # it is about to be raised anyway
-                at = await self.call.left()
+            at, _ = await self.call.left()  # the other is about to be raised anyway
         self.failed(error, at)
 
     def _end(self, how: EndedHow, at: Delivery | None, error: ErrorRecord | None) -> None:

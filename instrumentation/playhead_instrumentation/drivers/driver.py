@@ -26,6 +26,7 @@ from playhead_instrumentation.drivers.gate import Gate, Turn
 from playhead_instrumentation.drivers.printed import Printed
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.drivers.verdict import Live, Played, Refused, Source, Verdict
+from playhead_instrumentation.drivers.waiting import Waiting
 from playhead_instrumentation.drivers.wakes import Wakes
 from playhead_instrumentation.drivers.wakes import keep as keep_wakes
 from playhead_instrumentation.redaction import Redactor
@@ -134,26 +135,22 @@ class Call:
         due = verdict.due(self._arrived if index is None else index)
         return gate.never(self.id) if due is None else gate.arrive(due, self.id)
 
-    async def left(self) -> Delivery | None:
+    async def left(self) -> tuple[Delivery | None, asyncio.CancelledError | None]:
         """The program has cancelled what it awaits, or reads no further, and that has cleaned up.
 
         How long that takes is up to the world: the turn in which the program goes on. Cancelling does
-        not end the wait for it, and takes effect after it. None where a finalizer asks.
+        not end the wait for it; a cancellation that came meanwhile is given back. No delivery where a
+        finalizer asks.
         """
         verdict, gate = self.verdict, self._driver.gate
         due = verdict.left if isinstance(verdict, Played) else None
         if lanes.current() is lanes.GC or (due is None and isinstance(verdict, Played)):
-            return None
-        cancelled: asyncio.CancelledError | None = None
-        while True:
-            try:
-                at = await gate.arrive(due, self.id)
-                break
-            except asyncio.CancelledError as error:
-                cancelled = error
-        if cancelled is not None:
-            raise cancelled
-        return at
+            return None, None
+        turn = gate.arrive(due, self.id)
+        if not isinstance(turn, Waiting):
+            return await turn, None
+        turn.stays = True
+        return await turn, turn.cancelled
 
     def never(self) -> Turn:
         """The turn of what the tape does not hold."""

@@ -31,6 +31,7 @@ class Waiting:
         "_loop",
         "after_s",
         "came",
+        "cancelled",
         "due",
         "given_up",
         "left_alone",
@@ -38,6 +39,7 @@ class Waiting:
         "opened",
         "place",
         "refused",
+        "stays",
         "who",
     )
 
@@ -56,6 +58,10 @@ class Waiting:
         self.came = False
         """Whether it was let through."""
         self.given_up = False
+        self.stays = False
+        """Cancelling does not end the wait: anyio cancels in every tick until somebody has gone."""
+        self.cancelled: asyncio.CancelledError | None = None
+        """What came meanwhile."""
         self.moved = False
         self.refused = False
         self.left_alone = False
@@ -119,11 +125,21 @@ class Waiting:
             self._gate.unwatched(self)
         if self._gate.enter(self):
             return self._delivery()
-        try:
-            yield from self._future
-        except BaseException:
-            self._gate.leave(self)
-            raise
+        waits = True
+        while waits:
+            try:
+                yield from self._future
+                waits = False
+            except asyncio.CancelledError as error:
+                if not self.stays:
+                    self._gate.leave(self)
+                    raise
+                self.cancelled = error
+                self._future = loop.create_future()  # before it is looked whether the turn has come
+                waits = not self._let_in
+            except BaseException:
+                self._gate.leave(self)
+                raise
         self._gate.went_on(self)
         return self._delivery()
 
@@ -166,6 +182,8 @@ class Waiting:
 
     def done(self) -> bool:
         """Whether an async waiter waits no longer."""
+        if self.stays:
+            return self._let_in
         return self._let_in or (self._called is None and (self._future is None or self._future.done()))
 
     def let_through(self) -> bool:

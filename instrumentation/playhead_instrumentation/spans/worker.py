@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 import time
+import weakref
 from collections import deque
 from typing import Protocol
 
@@ -41,11 +42,12 @@ class _Mark:
 
 
 class Worker:
-    """Finishes jobs in order, one at a time."""
+    """Finishes jobs in order, one at a time, in a thread that ends with it."""
 
     def __init__(self) -> None:
         self._start_afresh()
-        os.register_at_fork(after_in_child=self._start_afresh)
+        afresh = weakref.WeakMethod(self._start_afresh)
+        os.register_at_fork(after_in_child=lambda: (again := afresh()) and again())
 
     def _start_afresh(self) -> None:
         # What the parent had handed over is the parent's to finish.
@@ -59,7 +61,7 @@ class Worker:
         """Hand over. Never raises, never waits for a lock: safe from a finalizer."""
         self._jobs.append(job)
         if self._thread is None or self._inline_only:
-            self._run_inline()
+            self.run_inline()
 
     def start(self) -> None:
         """Start the thread, where there is none yet. Called before work comes up, on a plain stack."""
@@ -67,7 +69,12 @@ class Worker:
             return
         try:
             if self._thread is None:
-                thread = threading.Thread(target=self._run, name="playhead-spans", daemon=True)
+                thread = threading.Thread(
+                    target=_run,
+                    args=(weakref.ref(self), self._hurry),
+                    name="playhead-spans",
+                    daemon=True,
+                )
                 thread.start()
                 self._thread = thread
         except RuntimeError:
@@ -80,7 +87,7 @@ class Worker:
         """Wait until all that was handed over is finished; False when ``timeout_s`` was not enough."""
         thread = self._thread
         if thread is None or not thread.is_alive() or thread is threading.current_thread():
-            self._run_inline()
+            self.run_inline()
             return True
         mark = _Mark()
         self._jobs.append(mark)
@@ -88,7 +95,7 @@ class Worker:
         deadline = time.monotonic() + timeout_s
         while not mark.reached.wait(min(0.05, max(0.0, deadline - time.monotonic()))):
             if not thread.is_alive():
-                self._run_inline()
+                self.run_inline()
                 return True
             if time.monotonic() >= deadline:
                 return False
@@ -97,17 +104,9 @@ class Worker:
     def finish_inline(self) -> None:
         """From now on work in the thread that hands over: the process is about to end."""
         self._inline_only = True
-        self._run_inline()
+        self.run_inline()
 
-    def _run(self) -> None:
-        hurry = self._hurry
-        pause_s = IDLE_S
-        while True:
-            hurry.wait(pause_s)
-            hurry.clear()
-            pause_s = BUSY_S if self._run_inline() else IDLE_S
-
-    def _run_inline(self) -> int:
+    def run_inline(self) -> int:
         """Finish what there is; how much it was."""
         count = 0
         while True:
@@ -117,6 +116,19 @@ class Worker:
                 return count
             count += 1
             _finish(job)
+
+
+def _run(reference: weakref.ref[Worker], hurry: threading.Event) -> None:
+    """Finish what comes, as long as the worker is there."""
+    pause_s = IDLE_S
+    while True:
+        hurry.wait(pause_s)
+        hurry.clear()
+        worker = reference()
+        if worker is None:
+            return
+        pause_s = BUSY_S if worker.run_inline() else IDLE_S
+        del worker
 
 
 def _finish(job: Job) -> None:

@@ -112,3 +112,14 @@ def test_after_fork_the_child_finishes_its_own_and_not_the_parents(worker):
     assert os.waitpid(child, 0)[1] == 0
     assert worker.drain(20)
     assert [name for name, _ in done] == ["parent"]
+
+
+def test_the_thread_ends_with_its_worker():
+    worker = Worker()
+    worker.start()
+    thread = next(
+        one for one in reversed(threading.enumerate()) if one.name == "playhead-spans" and one.is_alive()
+    )
+    del worker
+    thread.join(20)
+    assert not thread.is_alive()
