@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 import zstandard
 from support.running import (
@@ -109,7 +109,7 @@ def texts(folder: Path) -> Iterator[tuple[str, bytes]]:
 def rows(path: Path) -> list[bytes]:
     """Every text and blob in a database."""
     found: list[bytes] = []
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as base:
+    with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as base:
         for (table,) in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
             for row in base.execute(f'SELECT * FROM "{table}"'):
                 found += [value for value in row if isinstance(value, bytes)]
