@@ -209,7 +209,10 @@ def test_misspelt(tape):
     done = recorded.pytest()
     assert "error[tape-missing]: no golden at tests/goldens/nowhere.tape" in done.stdout
     assert "test_missing --playhead-record=missing" in done.stdout
-    assert "pytest.mark.playhead takes a name and command, cwd, unused, outcome; not alow" in done.stdout
+    assert (
+        "pytest.mark.playhead takes a name and command, cwd, unused, outcome, allow, checks; not alow"
+        in done.stdout
+    )
 
 
 def test_going_live_is_refused_in_ci(project: Project):

@@ -183,7 +183,13 @@ def _uuid(original: Any, data: bytes, safe: int | None) -> Any:
 def _separate(generator: ModuleType) -> None:
     """Ids of spans are not drawn from the generator that the program may have seeded."""
     required(generator, "random")
-    own = random.Random(_urandom(SEED_BYTES))
+    own = random.Random()
+
+    def seed() -> None:
+        own.seed(_urandom(SEED_BYTES))
+
+    seed()
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=lambda: own.seed(_urandom(SEED_BYTES)))
+        # In the parent too: the child may have drawn before its turn to be seeded came.
+        os.register_at_fork(after_in_parent=seed, after_in_child=seed)
     generator.__dict__["random"] = own
