@@ -74,6 +74,7 @@ def test_a_blocking_call_in_c_holds_up_nobody(server):
     assert took < 1.0
 
 
+@pytest.mark.acceptance  # it looks at the clock
 def test_a_thread_that_computes_holds_up_others_for_less_and_less(server):
     over = threading.Event()
 
