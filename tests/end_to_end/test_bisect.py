@@ -115,7 +115,7 @@ def test_git_bisect_finds_the_commit_that_broke_a_golden(repository: Repository)
     # Where the golden was not there yet, that of the bad commit judges.
     repository.git("checkout", "-q", first)
     assert repository.judge().returncode == 0
-    repository.git("bisect", "reset", "-q", "main")
+    repository.git("bisect", "reset", "main")
 
 
 def test_what_is_no_golden_here_says_nothing_of_the_commit(repository: Repository):
