@@ -41,6 +41,7 @@ from playhead_semconv.errors import (
 )
 from playhead_semconv.facts import Content, ExchangeId, Fact
 from playhead_semconv.folds import fold_exchanges
+from playhead_semconv.otlp import set_attributes
 
 WRITING_PROCESS = Path(__file__).parent / "writing_process.py"
 DEADLINE_S = 60.0
@@ -699,6 +700,17 @@ class StoreSuite:
             ["anthropic"],
             ["timeout"],
         )
+
+    def test_version_and_environment_are_those_of_the_resource(self, store: Store):
+        for number, environment in enumerate(("prod", "staging"), 1):
+            envelope = ResourceSpans.FromString(span_of(bytes([number]) * 16, 1).otlp)
+            more = {a.SERVICE_VERSION: f"2.{number}", a.DEPLOYMENT_ENVIRONMENT_NAME: environment}
+            set_attributes(envelope.resource.attributes, more)
+            span = StoredSpan(bytes([number]) * 16, b"", envelope.SerializeToString())
+            store.commit(Batch([span]))
+        (run,) = store.runs(Query(environment="staging"))
+        assert (run.trace_id[:2], run.version, run.environment) == ("02", "2.2", "staging")
+        assert [run.environment for run in store.runs(Query(version="2.1"))] == ["prod"]
 
     def test_each_kind_of_token_has_its_price(self, store: Store):
         used: dict[str, Any] = {
