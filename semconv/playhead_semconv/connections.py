@@ -1,9 +1,9 @@
-"""Connections that a program holds, and what of them can be told again to a server that is started anew."""
+"""Connections that a program holds, and what of them a server that is started anew can be told."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 from playhead_semconv.facts import Exchange
 
@@ -26,20 +26,23 @@ def is_server(exchange: Exchange) -> bool:
 
 
 def reads(method: str, tool: str = "", repeatable: Iterable[str] = ()) -> bool:
-    """Whether a message of an MCP client changes nothing. ``repeatable``: tools that say so themselves."""
+    """Whether a message of an MCP client changes nothing. ``repeatable``: tools that say so."""
     return method.endswith(READS) or (method == "tools/call" and tool in repeatable)
 
 
 def repeatable_tools(listed: Any) -> set[str]:
-    """The tools that may be called again, in an answer to ``tools/list``: by what they say of themselves."""
+    """The tools that may be called again, by what they say in an answer to ``tools/list``."""
+    tools = _at(_at(listed, "result"), "tools")
     found: set[str] = set()
-    result = listed.get("result") if isinstance(listed, dict) else None
-    tools = result.get("tools") if isinstance(result, dict) else None
-    for tool in tools if isinstance(tools, list) else ():
-        hints = tool.get("annotations") if isinstance(tool, dict) else None
-        if isinstance(hints, dict) and (hints.get("readOnlyHint") or hints.get("idempotentHint")):
-            found.add(str(tool.get("name")))
+    for tool in cast("list[Any]", tools) if isinstance(tools, list) else ():
+        hints = _at(tool, "annotations")
+        if _at(hints, "readOnlyHint") or _at(hints, "idempotentHint"):
+            found.add(str(_at(tool, "name")))
     return found
+
+
+def _at(value: Any, name: str) -> Any:
+    return cast("dict[str, Any]", value).get(name) if isinstance(value, dict) else None
 
 
 def may_not_repeat(exchange: Exchange) -> bool:

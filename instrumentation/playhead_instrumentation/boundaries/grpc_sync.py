@@ -170,19 +170,21 @@ class _Channel:
 
     def _bring(self, count: int) -> None:
         """Have so many events of the world put among those that the thread of the channel gets."""
+        events: Any = self._playhead_events
+        original: Any = super()
+        due = self._playhead_due or queue.Queue[None]()
+
+        def bring() -> None:
+            while True:
+                due.get()
+                events.put(original.next_call_event())
+
         if self._playhead_due is None:
-            self._playhead_due = due = queue.Queue()
-            events, following = self._playhead_events, super().next_call_event
-
-            def bring() -> None:
-                while True:
-                    due.get()
-                    events.put(following())
-
+            self._playhead_due = due
             with Shadow():
                 threading.Thread(target=bring, daemon=True).start()
         for _ in range(count):
-            self._playhead_due.put(None)
+            due.put(None)
 
     def _begun(self, method: bytes, metadata: Any, batches: Any) -> Any:
         session = recording()

@@ -1,15 +1,15 @@
 """Sessions of MCP over HTTP that a tape has opened: a server that is asked for real does not know them.
 
 Before the first request of such a session goes out, the server is told again who asks, and gives the
-session another name, which takes the place of the recorded one from then on. Calls are not repeated: what
-they did is the server's, and it is no child of the program.
+session another name, which takes the place of the recorded one from then on. Calls are not repeated:
+what they did is the server's, and it is no child of the program.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 NAME = "mcp-session-id"
 INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
@@ -40,7 +40,7 @@ class Sessions:
     async def renew(self, transport: Any, request: Any, make: Any) -> str:
         """``request`` is about to go out: have it name a session that its server knows.
 
-        ``make`` makes a request of the library. The name that was there; empty where nothing is to be done.
+        ``make`` makes a request of the library. The name that was there; empty where nothing is done.
         """
         recorded = request.headers.get(NAME, "")
         if recorded not in self._begun:
@@ -87,4 +87,4 @@ def _method_of(body: bytes | None) -> str:
         said = json.loads(body or b"")
     except ValueError:
         return ""
-    return str(said.get("method", "")) if isinstance(said, dict) else ""
+    return str(cast("dict[str, Any]", said).get("method", "")) if isinstance(said, dict) else ""

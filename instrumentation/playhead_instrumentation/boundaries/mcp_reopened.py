@@ -69,7 +69,8 @@ class Reopened:
                 await ready.wait()
         if self._problem is not None:
             raise self._problem
-        await self._writer.send(item)
+        writer: Any = self._writer
+        await writer.send(item)
 
     async def aclose(self) -> None:
         """The server is closed with the connection."""

@@ -145,9 +145,11 @@ class Connection:
                 self._tasks.start_soon(self._answer, call, call.verdict, plain["id"])
             return None
         if call.replaced is not None:  # a fork sends something else
-            edited = {**json.loads(call.replaced)["params"]}
             meta = dict(plain.get("params") or {}).get("_meta")
-            return self._kit.message({**plain, "params": {**edited, **({"_meta": meta} if meta else {})}})
+            kept = {"_meta": meta} if meta else {}
+            return self._kit.message(
+                {**plain, "params": {**json.loads(call.replaced)["params"], **kept}}
+            )
         return item
 
     async def received(self, item: Any) -> None:
@@ -170,7 +172,7 @@ class Connection:
 
     @asynccontextmanager
     async def played(self, opens: Callable[[], Any]) -> AsyncGenerator[Any, None]:
-        """The streams of a server that is not there. ``opens`` starts it, where the tape leaves it open."""
+        """The streams of a server that is not there; ``opens`` starts it, where the tape leaves it."""
         verdict = self.call.verdict
         if not isinstance(verdict, Played):
             error: Any = getattr(verdict, "error", None)
@@ -187,7 +189,9 @@ class Connection:
             async with anyio.create_task_group() as self._tasks:
                 with Shadow():
                     self._tasks.start_soon(self._speak, verdict)
-                reopened = Reopened(self, self._kit, opens, verdict.reopen, self._told, send, self._tasks)
+                reopened = Reopened(
+                    self, self._kit, opens, verdict.reopen, self._told, send, self._tasks
+                )
                 try:
                     yield receive, Writer(reopened, self)
                 finally:

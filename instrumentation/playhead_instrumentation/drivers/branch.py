@@ -15,8 +15,8 @@ from dataclasses import replace
 
 from playhead_instrumentation.drivers.player import Player
 from playhead_instrumentation.drivers.verdict import Live, Played, Refused, Verdict
-from playhead_semconv.errors import Mismatch, OutcomeUnknown, PlayheadError, WorldBlocked
 from playhead_semconv.connections import is_server
+from playhead_semconv.errors import Mismatch, OutcomeUnknown, PlayheadError, WorldBlocked
 from playhead_semconv.facts import Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
 from playhead_semconv.plans import Edit, Plan
 from playhead_semconv.tapes import IndexedTape

@@ -184,9 +184,7 @@ class Call:
                 self._answer = blake3.blake3()
             self._answer.update(kept)
         verdict = self.verdict
-        played = isinstance(verdict, Played) and verdict.elsewhere
-        if played and verdict.reopen is not None:
-            played = self._arrived - 1 <= len(verdict.exchange.parts)
+        played = isinstance(verdict, Played) and verdict.elsewhere and not verdict.past(self._arrived)
         elsewhere = played or not self._driver.content
         body = Content(b"", len(kept)) if elsewhere else Content(b"", len(kept), kept)
         self._append(e.PLAYHEAD_EXCHANGE_DATA, attributes, body, at)

@@ -69,6 +69,10 @@ class Played:
         end = exchange.end
         return None if end is None or _is_left(end) else end.delivery
 
+    def past(self, index: int) -> bool:
+        """Whether that, counted one further than `due` does, is from the world: the tape has no more."""
+        return self.reopen is not None and index - 1 > len(self.exchange.parts)
+
     def after(self, index: int) -> int:
         """How many messages the program had sent before that."""
         exchange = self.exchange

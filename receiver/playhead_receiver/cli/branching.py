@@ -98,7 +98,7 @@ on_unknown_option = click.option(
 reopen_option = click.option(
     "--reopen",
     type=click.Choice(["again", "fresh"]),
-    help="What MCP servers that go live are told: all again, or nothing. Default: all, where it only reads.",
+    help="What MCP servers that go live are told: all, or nothing. Default: all, if it only reads.",
 )
 
 
@@ -108,7 +108,7 @@ def unknown_decider(session: Session, on_unknown: str) -> Decide:
     def decide(exchange: RecordedExchange) -> Unknown:
         what = f"{exchange.name} {exchange.key}"
         if exchange.exchange.parts:
-            became = "is still open there: to go on, it is begun anew and told all again, which may write"
+            became = "is still open there: to go on, it is begun anew and told all again"
         else:
             became = "was sent and not answered, and may have been done"
         if on_unknown != "ask":

@@ -53,7 +53,7 @@ class CutTape:
 
 
 def _settled(tape: Tape, end: int) -> Iterator[Fact]:
-    """The ends of writes that had been answered before number ``end``, but for that; numbered on from there.
+    """The ends of writes that had been answered before number ``end``, but for that; numbered on.
 
     A program that closes an answer when it has read it asks for other things meanwhile.
     """

@@ -47,9 +47,7 @@ def fork_of(
         whole = CutTape(run.tape, end_of_life(run.tape))
         open = unanswered(whole)
         how = reopened(whole, reopen, f"playhead fork {run.name}")
-        return whole, Plan(
-            "fork", origin, unknown=decisions(open, decide), offline=offline, reopen=how
-        )
+        return whole, Plan("fork", origin, unknown=decisions(open, decide), offline=offline, reopen=how)
     attempts = [exchange] if exchange is not None else run.exchanges_of(at)
     _require_boundary(run, at, attempts)
     first, last = attempts[0], attempts[-1]

@@ -46,13 +46,17 @@ def decisions(open: list[RecordedExchange], decide: Decide) -> dict[str, Unknown
 
 
 def reopened(tape: Tape, reopen: Reopen | None, command: str) -> Reopen:
-    """How servers go live that are open where ``tape`` ends. `UsageError` where nobody has said, and one was
-    told what may not be told again. ``command``: of the fork, for the hint."""
+    """How servers go live that are open where ``tape`` ends. ``command``: of the fork, for the hint.
+
+    `UsageError` where nobody has said, and one was told what may not be told again.
+    """
     if reopen is not None:
         return reopen
     whole = held(tape)
     asked = exchanges_of(whole)
-    open = {one.key.removeprefix(STDIO): one for one in asked if one.end is None and is_server(one.exchange)}
+    open = {
+        one.key.removeprefix(STDIO): one for one in asked if one.end is None and is_server(one.exchange)
+    }
     for one in asked:
         if one.end is None or not may_not_repeat(one.exchange):
             continue

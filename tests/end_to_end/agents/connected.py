@@ -20,7 +20,9 @@ async def mcp_session():
     async def told(progress, total, message):
         print("progress", progress, total)
 
-    server = StdioServerParameters(command=sys.executable, args=[WHERE], env={"TRACE": os.environ["TRACE"]})
+    server = StdioServerParameters(
+        command=sys.executable, args=[WHERE], env={"TRACE": os.environ["TRACE"]}
+    )
     opened = streamable_http_client(WHERE) if KIND == "http" else stdio_client(server)
     async with opened as (read, write, *_), ClientSession(read, write) as session:
         await session.initialize()
@@ -38,6 +40,7 @@ async def grpc_channel():
     import grpc
 
     async with grpc.aio.insecure_channel(WHERE) as channel, grpc.aio.insecure_channel(WHERE) as other:
+
         async def use(name, number=0):
             ask = (channel if number % 2 else other).unary_unary("/test.Service/Ask")
             return (await ask(f"{name} {number}".encode())).decode()
