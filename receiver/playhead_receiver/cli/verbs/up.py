@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import click
 
@@ -11,6 +12,8 @@ from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.session import Session
 
 SCHEMA_VERSION = 1
+SWITCH_S = 0.001
+"""How long a thread may keep others waiting: the one that commits comes back from SQLite often."""
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -25,6 +28,7 @@ def command(
     """Take OTLP from anybody on this machine and keep it, until ^C. Port 0 is any free one."""
     from playhead_receiver.server import Receiver
 
+    sys.setswitchinterval(SWITCH_S)
     receiver = Receiver(
         session.data_dir,
         http_port=http_port,

@@ -22,6 +22,7 @@ from playhead_receiver.store.protocol import (
 )
 from playhead_receiver.store.resolve import resolve
 from playhead_receiver.store.sqlite.backup import copy_store
+from playhead_receiver.store.sqlite.compaction import QUIET_S, drafts, write
 from playhead_receiver.store.sqlite.deletion import Deletion
 from playhead_receiver.store.sqlite.gate import Gate
 from playhead_receiver.store.sqlite.reader import Reader
@@ -134,6 +135,15 @@ class SqliteStore:
             made = [make(db, run, now_ns) for run in outdated(db, limit)]
         if made:
             errands.run(lambda db: [keep(db, one) for one in made] and None, forgets=False)
+        return len(made)
+
+    def compact(self, quiet_s: float = QUIET_S) -> int:
+        """Join frames of runs to which nothing came for ``quiet_s``; how many blocks that made."""
+        errands = self._errands()
+        with self._reader.connection() as db:
+            made = drafts(db, quiet_s)
+        if made:
+            errands.run(lambda db: write(db, made), forgets=False)
         return len(made)
 
     def lag(self) -> Lag:

@@ -7,7 +7,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from playhead_receiver.store.blocks import open_block, pack_block
+from playhead_receiver.store.blocks import open_block
 from playhead_receiver.store.frames import compress, decompress
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -43,14 +43,6 @@ def delete_frame(db: apsw.Connection, bundle: int) -> None:
     """Delete a bundle and its frame."""
     _part_block(db, bundle)
     db.execute("DELETE FROM bundle WHERE id = ?", (bundle,))
-
-
-def join_frames(db: apsw.Connection, frames: dict[int, bytes]) -> None:
-    """Put frames that lie alone into one block."""
-    db.execute("INSERT INTO block VALUES (NULL, ?)", (pack_block(frames),))
-    number = db.last_insert_rowid()
-    for bundle in frames:
-        db.execute("UPDATE bundle SET data = NULL, block = ? WHERE id = ?", (number, bundle))
 
 
 def _part_block(db: apsw.Connection, bundle: int) -> None:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from playhead_receiver.derive import Deriver
 
 FILE = "search.sqlite"
-AT_ONCE = 64
+AT_ONCE = 16
 """Bundles, and runs of facts, that one transaction indexes."""
 LONGEST_BYTES = 4 * 1024 * 1024
 """Of a longer text the beginning is indexed."""

@@ -14,6 +14,7 @@ import apsw
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.prepare import Prepared
 from playhead_receiver.store.protocol import Receipt
+from playhead_receiver.store.sqlite.checkpoints import Checkpoints
 from playhead_receiver.store.sqlite.rows import Rows
 from playhead_receiver.store.sqlite.schema import open_writer, speaking_of
 from playhead_semconv.errors import StoreUnavailable
@@ -53,6 +54,7 @@ class Writer:
         with speaking_of(path):
             self._db = open_writer(path)
             self._rows = Rows(self._db, blobs)
+            self._checkpoints = Checkpoints(path, self._db)
         self._position = self._rows.position
         self._jobs: queue.SimpleQueue[_Job | _Errand | None] = queue.SimpleQueue()
         self._gate = threading.Lock()
@@ -111,6 +113,7 @@ class Writer:
                 group, after = self._gather(job)
                 self._write_group(group)
                 job = self._jobs.get() if after is _NOTHING else after
+        self._checkpoints.close()
         self._db.close()
 
     def _gather(self, first: _Job) -> tuple[list[_Job], Any]:
