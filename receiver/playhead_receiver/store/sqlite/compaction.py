@@ -93,7 +93,13 @@ def write(db: apsw.Connection, made: list[Draft]) -> None:
             " AND data IS NOT NULL) WHERE trace_id = ?",
             (trace_id,),
         )
-    if int(db.pragma("freelist_count")) > int(db.pragma("page_count")) * FREE_SHARE:
-        list(
-            db.execute(f"PRAGMA incremental_vacuum({VACUUMED_PAGES})")
-        )  # each row that is read is a page
+
+
+def has_room(db: apsw.Connection) -> bool:
+    """Whether much of the file is empty."""
+    return int(db.pragma("freelist_count")) > int(db.pragma("page_count")) * FREE_SHARE
+
+
+def give_back(db: apsw.Connection) -> None:
+    """Give some of what is empty back to the file system. For the writer."""
+    list(db.execute(f"PRAGMA incremental_vacuum({VACUUMED_PAGES})"))  # each row that is read is a page

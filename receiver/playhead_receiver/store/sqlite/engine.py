@@ -22,7 +22,13 @@ from playhead_receiver.store.protocol import (
 )
 from playhead_receiver.store.resolve import resolve
 from playhead_receiver.store.sqlite.backup import copy_store
-from playhead_receiver.store.sqlite.compaction import QUIET_S, drafts, write
+from playhead_receiver.store.sqlite.compaction import (
+    QUIET_S,
+    drafts,
+    give_back,
+    has_room,
+    write,
+)
 from playhead_receiver.store.sqlite.deletion import Deletion
 from playhead_receiver.store.sqlite.gate import Gate
 from playhead_receiver.store.sqlite.reader import Reader
@@ -141,9 +147,11 @@ class SqliteStore:
         """Join frames of runs to which nothing came for ``quiet_s``; how many blocks that made."""
         errands = self._errands()
         with self._reader.connection() as db:
-            made = drafts(db, quiet_s)
+            made, room = drafts(db, quiet_s), has_room(db)
         if made:
             errands.run(lambda db: write(db, made), forgets=False)
+        elif room:
+            errands.run(give_back, forgets=False)
         return len(made)
 
     def lag(self) -> Lag:

@@ -23,6 +23,9 @@ from playhead_semconv.errors import StoreUnavailable
 CHANGES_BYTES = 16 * 1024 * 1024
 """About how much one call of `changes` brings into memory."""
 
+SPANS_AT_ONCE = 512
+"""Rows of a trace that are read at a time."""
+
 
 class Reader:
     """Answers queries from any thread; each takes a connection for as long as one query lasts."""
@@ -90,14 +93,19 @@ class Reader:
 
     def spans(self, trace_id: bytes) -> Iterator[StoredSpan]:
         """Finished spans of a trace in order of arrival."""
-        rows = self.all(
-            "SELECT span_id, bundle, place, resource.data FROM span JOIN resource"
-            " ON resource.id = span.resource WHERE trace_id = ? ORDER BY position",
-            (trace_id,),
-        )
+        # Positions stand in the index, so the first spans of a long trace need not wait for all rows.
+        places = self.all("SELECT position FROM span WHERE trace_id = ? ORDER BY position", (trace_id,))
         texts = self.texts()
-        for span_id, bundle, place, resource in rows:
-            yield StoredSpan(trace_id, span_id, resource + texts.span(bundle, place))
+        for at in range(0, len(places), SPANS_AT_ONCE):
+            some = [position for (position,) in places[at : at + SPANS_AT_ONCE]]
+            rows = self.all(
+                "SELECT span_id, bundle, place, resource.data FROM span JOIN resource"
+                f" ON resource.id = span.resource WHERE position IN (?{', ?' * (len(some) - 1)})"
+                " ORDER BY position",
+                some,
+            )
+            for span_id, bundle, place, resource in rows:
+                yield StoredSpan(trace_id, span_id, resource + texts.span(bundle, place))
 
     def texts(self) -> Texts:
         """Puts spans together; for one thread."""
