@@ -312,6 +312,10 @@ class Quiet:
             with self._lock:
                 self._certain.discard(place)
 
+    def is_certain(self) -> bool:
+        """Whether this thread blocks in what ends by itself."""
+        return threading.get_ident() in self._certain
+
     def begins(self, ticket: Ticket | None) -> None:
         """This thread begins; without a ticket it waits for work."""
         if ticket is not None:

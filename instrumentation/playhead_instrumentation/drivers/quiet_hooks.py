@@ -175,6 +175,8 @@ def _hook_threads() -> None:
             return join(self, timeout)
         if timeout is not None and timeout <= 0:
             return join(self, timeout)
+        if books is not None and books.is_certain():
+            return join(self, timeout)
         wake = None if timeout is None else wakes.opened("join", timeout)
         if books is None:
             join(self, timeout)
