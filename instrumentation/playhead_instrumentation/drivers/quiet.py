@@ -98,7 +98,7 @@ class Quiet:
         self._watched: dict[int, Watched] = {}
         """Busy places that hold up others."""
         self._stuck: dict[int, tuple[int, float]] = {}
-        """Places that block → processor time they will have used when they go on (ns), since when (s)."""
+        """Places that block → processor time (ns) beyond which they have gone on, and since when (s)."""
         self._computing: set[int] = set()
         """Places that compute for too long."""
 

@@ -3,8 +3,8 @@
 Who blocks uses none: the clock of its thread stands still. Who waits for the interpreter looks every few
 milliseconds whether it is free, and whom the system does not let run could run: neither is stuck,
 however long that takes. Nor is who waits for another thread that could run. C code that looks every now
-and then whether it may go on rests: it uses next to none for long. Who computes is stuck when it has used
-so much.
+and then whether it may go on rests: it uses next to none for long. Who computes is stuck when it has
+used so much.
 """
 
 from __future__ import annotations
