@@ -16,11 +16,13 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, TypeVar
 
 from playhead_instrumentation.drivers import processor, stuck
 from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.drivers.stuck import Watched
+
+T = TypeVar("T")
 
 GRANTED_HOLD_S = 0.5
 """Who has the turn and does not begin to run for so long is taken not to come."""
@@ -257,6 +259,13 @@ class Quiet:
     def waits(self, until: float | None = None) -> None:
         """This thread waits; ``until``: it goes on by itself then."""
         self._rests(threading.get_ident(), until)
+
+    def lets_go(self, release: Callable[[], T]) -> T:
+        """This thread lets go of a lock and waits: who runs next finds both done."""
+        with self._lock:
+            released = release()
+            self.waits()
+        return released
 
     def selecting(self, until: float | None, *, spins: bool = False) -> None:
         """The event loop of this thread is idle until then, or ``spins``: it never is."""

@@ -93,8 +93,7 @@ def _hook_conditions() -> None:
             waiter.acquire()
         self._waiters.append(waiter)
         _places[waiter] = threading.get_ident()
-        books.waits()
-        saved = self._release_save()
+        saved = books.lets_go(self._release_save)
         try:
             if wake is not None and turn is not None:
                 wake.comes_first(turn)
