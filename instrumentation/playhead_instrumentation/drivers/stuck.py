@@ -70,21 +70,24 @@ class Watched:
         if used_ns - self._began_ns >= computing_hold_s * 1e9:
             self.since_s = None
             return "computes"
-        if now - self._rest_s >= REST * hold_s:
+        how: How | None = None
+        if now - self.since_s >= hold_s / 2**self._times:
+            how = "blocks"
+        elif now - self._rest_s >= REST * hold_s:
             if used_ns - self._rest_ns <= REST_NS:
-                self.since_s = None
-                return "rests"
-            self._rest_s, self._rest_ns = now, used_ns
-        hold_s /= 2**self._times
-        if now - self.since_s < hold_s:
+                how = "rests"
+            else:
+                self._rest_s, self._rest_ns = now, used_ns
+        if how is None:
             return None
         if processor.could_run(place):
-            self.since_s = now
+            self.since_s = self._rest_s = now
             return None
         if self._looks < LOOKS and processor.others_could_run({place, *known}):
             self._looks += 1
-            self.since_s = now - hold_s / 2
+            self.since_s = now - hold_s / 2 ** (self._times + 1)
             return None
         self.since_s = None
-        self._times = min(self._times + 1, IMPATIENCE)
-        return "blocks"
+        if how == "blocks":
+            self._times = min(self._times + 1, IMPATIENCE)
+        return how
