@@ -40,6 +40,8 @@ class Plan(msgspec.Struct, frozen=True):
     """Numbers of requests whose answers on the tape are not those of the origin."""
     offline: bool = False
     """Nothing goes to the world."""
+    states: dict[str, list[Edit]] = {}
+    """By id: changes of a state that the program says, and goes on with."""
 
 
 def write_plan(plan: Plan) -> bytes:
