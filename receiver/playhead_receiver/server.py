@@ -18,6 +18,7 @@ from playhead_receiver.forward import Forwarder
 from playhead_receiver.indexing import Indexer
 from playhead_receiver.intake import Intake
 from playhead_receiver.intake.http import http_app
+from playhead_receiver.keeping import Keeper
 from playhead_receiver.lock import WriterLock
 from playhead_receiver.store import Upkeep, open_store
 from playhead_semconv.errors import ConfigurationError, UsageError
@@ -65,6 +66,7 @@ class Receiver:
         self._grpc_endpoint = ""
         self._forwarders: list[Forwarder] = []
         self._indexer: Indexer | None = None
+        self._keeper: Keeper | None = None
 
     @property
     def store(self) -> Upkeep:
@@ -113,6 +115,8 @@ class Receiver:
                 forwarder.start()
             self._indexer = Indexer(self._store)
             self._indexer.start()
+            self._keeper = Keeper(self._store)
+            self._keeper.start()
             self._lock.announce(self.http_endpoint, self.grpc_endpoint)
         except BaseException:
             self.stop(drain_s=0)
@@ -132,13 +136,15 @@ class Receiver:
             forwarder.stop()
         if self._indexer is not None:
             self._indexer.stop()
+        if self._keeper is not None:
+            self._keeper.stop()
         if self._store is not None:
             self._store.close()
         if self._lock is not None:
             self._lock.release()
         self._grpc = self._http = self._intake = self._store = self._lock = None
         self._forwarders = []
-        self._indexer = None
+        self._indexer = self._keeper = None
 
     def run_forever(self, on_ready: Callable[[Receiver], None] | None = None) -> None:
         """Start, and stop at SIGTERM or SIGINT. For the main thread of a process of its own.
