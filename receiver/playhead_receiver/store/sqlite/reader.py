@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -91,15 +91,24 @@ class Reader:
 
     # Spans
 
-    def spans(self, trace_id: bytes) -> Iterator[StoredSpan]:
+    def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
         """Finished spans of a trace in order of arrival."""
-        rows = self.all(
-            "SELECT span_id, bundle, place, resource.data FROM span JOIN resource"
-            " ON resource.id = span.resource WHERE trace_id = ? ORDER BY position",
-            (trace_id,),
+        sql = (
+            "SELECT span_id, bundle, place, resource.data, position FROM span JOIN resource"
+            " ON resource.id = span.resource WHERE trace_id = ?"
         )
+        if only is None:
+            rows = self.all(f"{sql} ORDER BY position", (trace_id,))
+        else:
+            with self.connection() as db:
+                rows = [
+                    row
+                    for span_id in only
+                    for row in db.execute(f"{sql} AND span_id = ?", (trace_id, span_id))
+                ]
+            rows.sort(key=lambda row: row[-1])
         texts = self.texts()
-        for span_id, bundle, place, resource in rows:
+        for span_id, bundle, place, resource, _ in rows:
             yield StoredSpan(trace_id, span_id, resource + texts.span(bundle, place))
 
     def texts(self) -> Texts:
@@ -154,18 +163,7 @@ class Reader:
 
     def _fold(self, run: RunRow) -> RunSummary:
         with self.connection() as db:
-            spans: list[SpanRow] = []
-            for row in db.execute(
-                "SELECT span_id, parent, start_ns, end_ns, failed, local_root, attempt, step, model,"
-                " input_tokens, output_tokens FROM span WHERE trace_id = ?",
-                (run.trace_id,),
-            ):
-                spans.append(_span(row))
-            for row in db.execute(
-                "SELECT span_id, parent, start_ns, step, model FROM pending WHERE trace_id = ?",
-                (run.trace_id,),
-            ):
-                spans.append(_pending(row))
+            spans = span_rows(db, run.trace_id)
             members: list[Any] = [
                 row[0]
                 for row in db.execute(
@@ -220,6 +218,22 @@ class Reader:
                 changes.append(Change(position, StoredSpan(trace_id, span_id, otlp)))
                 size += len(otlp)
         return changes[:limit]
+
+
+def span_rows(db: apsw.Connection, trace_id: bytes) -> list[SpanRow]:
+    """The spans of a trace without their content, finished and pending."""
+    spans: list[SpanRow] = []
+    for row in db.execute(
+        "SELECT span_id, parent, start_ns, end_ns, failed, local_root, attempt, step, model,"
+        " input_tokens, output_tokens FROM span WHERE trace_id = ?",
+        (trace_id,),
+    ):
+        spans.append(_span(row))
+    for row in db.execute(
+        "SELECT span_id, parent, start_ns, step, model FROM pending WHERE trace_id = ?", (trace_id,)
+    ):
+        spans.append(_pending(row))
+    return spans
 
 
 def _by_position(runs: Iterator[Any], spans: Iterator[Any]) -> Iterator[tuple[bool, Any]]:
