@@ -61,7 +61,7 @@ class Receiver:
         tls: Tls | None = None,
         limit_bytes: int = MAX_BYTES,
     ) -> None:
-        self._data_dir = Path(data_dir)
+        self.data_dir = Path(data_dir)
         self._host = host
         self._ports = (http_port, grpc_port, query_port)
         self._forward = tuple(forward)
@@ -119,7 +119,7 @@ class Receiver:
         """Take the lock, open the store, listen. Whatever fails leaves nothing behind."""
         if self._tls is not None:
             self._tls.check()
-        self._access = [AccessFile(self._data_dir), AccessFile(self._data_dir)]
+        self._access = [AccessFile(self.data_dir), AccessFile(self.data_dir)]
         book, audit = TokenBook(self._access[0]), Audit(self._access[1])
         if not self._token and not is_loopback(self._host) and not book.any_live():
             raise ConfigurationError(
@@ -128,9 +128,9 @@ class Receiver:
             )
         guard = Guard(book, static=self._token, required=self._guarded)
         try:
-            self._lock = WriterLock.take(self._data_dir)
-            self._store = open_store(self._data_dir, lock=self._lock)
-            tenants = self._tenants = Tenants(self._data_dir, self._store)
+            self._lock = WriterLock.take(self.data_dir)
+            self._store = open_store(self.data_dir, lock=self._lock)
+            tenants = self._tenants = Tenants(self.data_dir, self._store)
             self._start_http(tenants, guard, self._ports[0])
             if self._ports[1] is not None:
                 self._start_grpc(tenants, guard, self._ports[1])
@@ -138,7 +138,7 @@ class Receiver:
                 self._start_query(tenants, guard, audit, self._ports[2])
             for endpoint in self._forward:
                 forwarder = Forwarder(
-                    self._store, endpoint, self._data_dir, facts_too=self._forward_facts
+                    self._store, endpoint, self.data_dir, facts_too=self._forward_facts
                 )
                 self._forwarders.append(forwarder)
                 forwarder.start()

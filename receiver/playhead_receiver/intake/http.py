@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from playhead_receiver.access.guard import Caller, Guard, Unauthenticated
+from playhead_receiver.access.scopes import Scope
 from playhead_receiver.access.tenants import Tenants
 from playhead_receiver.intake.budget import RETRY_AFTER_S, Share
 from playhead_receiver.intake.encodings import (
@@ -32,6 +33,15 @@ PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
 DRAIN_S = 5.0
 """How long what is left of a refused body is read, so that its sender sees why."""
+
+ROUTES: tuple[tuple[str, str, Scope | None], ...] = (
+    ("/v1/traces", "POST", "ingest"),
+    ("/v1/logs", "POST", "ingest"),
+    ("/v1/metrics", "POST", "ingest"),
+    ("/v1/playhead", "GET", None),
+    ("/health", "GET", None),
+)
+"""Paths, methods, and the scope that each asks for."""
 
 THREADS = 16
 """Requests that are decompressed, read and stored at once; more wait."""
@@ -82,14 +92,10 @@ def http_app(tenants: Tenants, guard: Guard, *, version: str, limit_bytes: int =
     async def health(_: Request) -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
+    endpoints = {f"/v1/{signal}": receive(signal) for signal in REQUESTS}
+    endpoints |= {"/v1/playhead": about, "/health": health}
     return Starlette(
-        routes=[
-            Route("/v1/traces", receive("traces"), methods=["POST"]),
-            Route("/v1/logs", receive("logs"), methods=["POST"]),
-            Route("/v1/metrics", receive("metrics"), methods=["POST"]),
-            Route("/v1/playhead", about),
-            Route("/health", health),
-        ]
+        routes=[Route(path, endpoints[path], methods=[method]) for path, method, _ in ROUTES]
     )
 
 
