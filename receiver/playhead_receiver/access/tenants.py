@@ -13,6 +13,7 @@ import msgspec
 from playhead_receiver.indexing import Indexer
 from playhead_receiver.intake.budget import Budget
 from playhead_receiver.intake.export import Counted, Intake
+from playhead_receiver.keeping import Keeper
 from playhead_receiver.lock import WriterLock
 from playhead_receiver.store import Upkeep, open_store
 
@@ -25,8 +26,19 @@ class House(msgspec.Struct):
     store: Upkeep
     intake: Intake
     indexer: Indexer
+    keeper: Keeper
     lock: WriterLock | None = None
     """Of the tenant's own folder; the receiver holds that of the data folder."""
+
+    def start(self) -> None:
+        """Begin to index and to sum up."""
+        self.indexer.start()
+        self.keeper.start()
+
+    def stop(self) -> None:
+        """Stop that. Idempotent."""
+        self.indexer.stop()
+        self.keeper.stop()
 
 
 class Tenants:
@@ -54,7 +66,7 @@ class Tenants:
             found = self._houses.get(tenant)
             if found is None:
                 found = self._houses[tenant] = self._open(self._data_dir / FOLDER / tenant)
-                found.indexer.start()
+                found.start()
             return found
 
     def open_houses(self) -> dict[str, House]:
@@ -63,13 +75,13 @@ class Tenants:
             return dict(self._houses)
 
     def start(self) -> None:
-        """Begin to index."""
-        self.own.indexer.start()
+        """Begin to index and to sum up."""
+        self.own.start()
 
     def close(self) -> None:
         """Stop indexing, and close the stores but the receiver's own."""
         for tenant, house in self.open_houses().items():
-            house.indexer.stop()
+            house.stop()
             if tenant:
                 house.store.close()
                 if house.lock is not None:
@@ -85,4 +97,5 @@ class Tenants:
             raise
 
     def _house(self, store: Upkeep, lock: WriterLock | None = None) -> House:
-        return House(store, Intake(store, self._budget, self._counted), Indexer(store), lock)
+        intake = Intake(store, self._budget, self._counted)
+        return House(store, intake, Indexer(store), Keeper(store), lock)

@@ -96,11 +96,11 @@ def _span_line(line: Line, look: _Look) -> SpanLine:
         error=look.error or ("error" if row.failed else None),
         operation=look.operation,
         tool=look.tool,
-        model=row.model,
-        step=row.step,
-        attempt=row.attempt,
-        input_tokens=row.input_tokens,
-        output_tokens=row.output_tokens,
+        model=row.label.model,
+        step=row.label.step,
+        attempt=row.label.attempt,
+        input_tokens=row.usage.input,
+        output_tokens=row.usage.output,
     )
 
 

@@ -125,8 +125,7 @@ def test_streams_end_when_the_receiver_does(api: httpx.Client, receiver: Receive
     def follow() -> None:
         with api.stream("GET", "/v1/live", params={"after": 0}) as answer:
             begun.set()
-            for _ in answer.iter_bytes():
-                pass
+            assert b"".join(answer.iter_bytes()).startswith(b"event: process.started")
         ended.set()
 
     begun = threading.Event()
@@ -162,3 +161,16 @@ def test_health_and_readiness(api: httpx.Client, receiver: Receiver):
     assert api.get("/health").status_code == 200
     answer = api.get("/ready")
     assert (answer.status_code, answer.json()["type"]) == (503, "urn:playhead:store-unavailable")
+
+
+def test_conversations_are_runs_that_belong_together(api: httpx.Client, receiver: Receiver):
+    for number in (1, 2, 3):
+        attributes = {**CHAT, "gen_ai__conversation__id": "c-1" if number < 3 else "c-2"}
+        spans = [span_of(bytes([number]) * 16, number, service="helper", **attributes)]
+        receiver.store.commit(Batch(spans))
+    found = api.get("/v1/conversations").json()["conversations"]
+    assert [(one["id"], one["runs"], one["steps"]) for one in found] == [("c-2", 1, 1), ("c-1", 2, 2)]
+    assert [run["name"] for run in api.get("/v1/runs?q=conversation:c-1").json()["runs"]] == [
+        "helper-2",
+        "helper-1",
+    ]

@@ -14,14 +14,14 @@ from playhead_receiver.cli.printing import print_lines
 from playhead_receiver.cli.runs import reading
 from playhead_receiver.cli.searching import searchable
 from playhead_receiver.cli.session import Session
-from playhead_receiver.cli.views.words import age
+from playhead_receiver.cli.views.words import age, cost
 from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:
     from playhead_receiver.store.protocol import RunSummary
 
 SCHEMA_VERSION = 1
-COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "FROM")
+COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM")
 SORTS = ("started", "duration", "cost", "tokens", "steps", "errors")
 STATUSES = ("running", "success", "failure", "partial", "interrupted")
 
@@ -100,6 +100,7 @@ def table(runs: list[RunSummary], now_ns: int) -> list[Any]:
             age(now_ns - run.started_ns),
             str(run.steps),
             f"{run.input_tokens}→{run.output_tokens}" if run.input_tokens or run.output_tokens else "",
+            cost(run),
             names.get(run.origin.split("-")[0], run.origin.split("-")[0][:8]),
         )
         for run in runs

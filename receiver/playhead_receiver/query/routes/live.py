@@ -171,10 +171,10 @@ def _of_span(stored: StoredSpan) -> dict[str, Any] | None:
         "time_ns": found.end_ns,
         "started_ns": found.start_ns,
         "failed": found.failed,
-        "step": found.step,
-        "model": found.model,
-        "input_tokens": found.input_tokens,
-        "output_tokens": found.output_tokens,
+        "step": found.label.step,
+        "model": found.label.model,
+        "input_tokens": found.usage.input,
+        "output_tokens": found.usage.output,
     }
 
 
