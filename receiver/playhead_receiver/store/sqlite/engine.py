@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import apsw
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.cutting import Cutter
+from playhead_receiver.store.fold import SpanRow
 from playhead_receiver.store.gate import Gate
 from playhead_receiver.store.prepare import blob_digests, prepare
 from playhead_receiver.store.protocol import (
@@ -25,7 +26,7 @@ from playhead_receiver.store.protocol import (
 from playhead_receiver.store.resolve import resolve
 from playhead_receiver.store.sql.deletion import Deletion
 from playhead_receiver.store.sql.runs import Runs
-from playhead_receiver.store.sql.summaries import keep, make, outdated
+from playhead_receiver.store.sql.summaries import keep, make, outdated, span_rows
 from playhead_receiver.store.sql.tape import SqlTape
 from playhead_receiver.store.sql.verify import verify
 from playhead_receiver.store.sqlite.backup import copy_store
@@ -195,9 +196,14 @@ class SqliteStore:
         """The tape of a process instance, empty if nothing is known of it."""
         return SqlTape(self._reader, instance)
 
-    def spans(self, trace_id: bytes) -> Iterator[StoredSpan]:
+    def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
         """Finished spans of a trace, byte for byte as received, in order of arrival."""
-        return self._reader.spans(trace_id)
+        return self._reader.spans(trace_id, only)
+
+    def outline(self, trace_id: bytes) -> list[SpanRow]:
+        """All spans of a trace without their content."""
+        with self._reader.connection() as db:
+            return span_rows(db, trace_id)
 
     def pending(self, trace_id: bytes) -> Iterator[Fact]:
         """The span-start facts of a trace whose spans have not come."""
