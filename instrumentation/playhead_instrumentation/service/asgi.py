@@ -12,20 +12,13 @@ from playhead_instrumentation.boundaries.inbound import BROKEN, END
 from playhead_instrumentation.boundaries.inbound_asgi import TEXT
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.drivers.exceptions import again
-from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.drivers.verdict import Played
-from playhead_instrumentation.lanes import of_requests
+from playhead_instrumentation.service.rest import rest
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord, Part
 
 STARTUP_FAILED = 3
 """Exit status of a server whose application does not start."""
-
-LOOK_S = 0.01
-"""How often it is looked whether what requests have left behind goes on."""
-
-PATIENCE_S = 5.0
-"""What requests have left behind is waited for so long after the tape holds nothing for it."""
 
 
 class AsgiServer:
@@ -49,7 +42,7 @@ class AsgiServer:
         self._driver.booted()
         asked = [asyncio.ensure_future(self._ask(played)) for played in requests]
         await asyncio.wait(asked)
-        await self._rest()
+        await rest(self._driver)
 
     async def _live(self) -> None:
         waiting: list[dict[str, str]] = [{"type": "lifespan.startup"}]
@@ -81,14 +74,6 @@ class AsgiServer:
             await self._app(scope, client.receive, client.send)
         except Exception:
             return  # on the tape; a server would have said 500
-
-    async def _rest(self) -> None:
-        """Tasks that the requests have started and not waited for."""
-        until_s = REAL.now_s() + PATIENCE_S
-        while any(not task.done() for task in of_requests) and REAL.now_s() < until_s:
-            if self._driver.gate.expects():
-                until_s = REAL.now_s() + PATIENCE_S
-            await asyncio.sleep(LOOK_S)
 
 
 class _Client:
