@@ -106,7 +106,7 @@ class _Marked:
         given = {"args": list(args if owner is None else args[1:]), "kwargs": kwargs}
         return _Asked(self.name, given, functools.partial(self._application, owner))
 
-    def _is_method(self, first: Any) -> bool:
+    def _is_method(self, first: object) -> bool:
         qualname = str(getattr(self.function, "__qualname__", ""))
         holder, _, name = qualname.rpartition(".")
         return bool(holder) and not holder.endswith("<locals>") and hasattr(type(first), name)

@@ -17,6 +17,8 @@ from playhead_instrumentation.service.rest import rest
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord, Part
 
+DISCONNECT = "http.disconnect"
+
 STARTUP_FAILED = 3
 """Exit status of a server whose application does not start."""
 
@@ -103,10 +105,18 @@ class _Client:
             if sent and _kind(sent[-1]) != END:
                 await self._driver.gate.never()  # the client had gone
             return
+        if number == len(sent) - 1 and self._leaves(len(sent)):
+            await self._driver.gate.never()
         place = self._played.exchange.sent.index(sent[number])
         behind = self._played.exchange.sent[place + 1 : place + 2]
         if behind and _kind(behind[0]) == BROKEN:
             raise again(_error(behind[0]), OSError)
+
+    def _leaves(self, sent: int) -> bool:
+        """Whether it went when it had got so much, and the program is about to hear of that."""
+        parts = self._played.exchange.parts
+        gone = bool(parts) and _kind(parts[-1]) == DISCONNECT and parts[-1].after >= sent
+        return gone and self._received == len(parts) and _kind(self._played.exchange.sent[-1]) != END
 
 
 def _kind(part: Part) -> str:
@@ -127,7 +137,7 @@ def _message(part: Part, data: bytes) -> dict[str, Any]:
     kind, _, text = _kind(part).partition(" ")
     if kind in ("", END):
         return {"type": "http.request", "body": data, "more_body": kind != END}
-    if kind in ("http.disconnect", "websocket.connect"):
+    if kind in (DISCONNECT, "websocket.connect"):
         return {"type": kind}
     if kind == "websocket.disconnect":
         return {"type": kind, "code": 1005, "reason": None}
