@@ -210,9 +210,7 @@ def test_a_deletion_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyte
     for number in SAID:
         commit_run(store, number)
     before = [list(store.spans(trace(number))) for number in SAID]
-    monkeypatch.setattr(
-        "playhead_receiver.store.sql.deletion.Deletion._delete_facts", lambda *_: 1 / 0
-    )
+    monkeypatch.setattr("playhead_receiver.store.sql.deletion.Deletion._delete_facts", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         store.delete([trace(1)])
     assert [list(store.spans(trace(number))) for number in SAID] == before
