@@ -25,6 +25,7 @@ from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.drivers.gate import Gate, Turn
 from playhead_instrumentation.drivers.printed import Printed
 from playhead_instrumentation.drivers.reads import Reads
+from playhead_instrumentation.drivers.states import States
 from playhead_instrumentation.drivers.verdict import Live, Played, Refused, Source, Verdict
 from playhead_instrumentation.drivers.waiting import Waiting
 from playhead_instrumentation.drivers.wakes import Wakes
@@ -329,11 +330,14 @@ class Driver:
         self._printed = printed
         self.files: Files
         """Who answers what the program asks of files; set by `open_driver`."""
+        self.states = States(sink, redactor, self.declare, tape)
+        """Puts the states that the program says on the tape."""
         self.requests: list[Played] = []
         """Those that came to the program on the tape that is played."""
         self.boot: list[Delivery] = []
         """What was delivered on that tape before the first of them."""
         self._requests = itertools.count(1)
+        self._booted = False
 
     @property
     def closed(self) -> bool:
@@ -423,11 +427,12 @@ class Driver:
 
     def serves(self) -> None:
         """The program is about to wait for requests. `Served` where a tape says which came."""
-        if self.requests:
+        if self.requests and not self._booted:
             raise Served
 
     def booted(self) -> None:
         """The program is ready to be asked: what is left of the boot on the tape is not waited for."""
+        self._booted = True
         self.gate.skip(self.boot)
 
     def went(self, id: ExchangeId) -> None:

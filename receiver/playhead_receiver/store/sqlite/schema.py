@@ -106,7 +106,7 @@ CREATE TABLE run(
     loose INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE INDEX run_age ON run(started_ns DESC, trace_id);
 CREATE INDEX run_state ON run(state, started_ns DESC, trace_id);
-CREATE INDEX run_stale ON run(stale) WHERE stale;
+CREATE INDEX run_stale ON run(stale) WHERE stale > 0;
 CREATE INDEX run_loose ON run(arrived_ns) WHERE loose >= 4;
 -- What runs are found by: agent, version, environment, conversation, model, provider, tool, error_type.
 CREATE TABLE run_word(
@@ -150,6 +150,8 @@ MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
     4: "CREATE INDEX span_failed ON span(trace_id) WHERE failed;",
     5: to_6,
     6: """
+    DROP INDEX run_stale;
+    CREATE INDEX run_stale ON run(stale) WHERE stale > 0;
     ALTER TABLE run ADD COLUMN loose INTEGER NOT NULL DEFAULT 0;
     UPDATE run SET loose = (SELECT count(*) FROM bundle
         WHERE bundle.trace_id = run.trace_id AND data IS NOT NULL);
