@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 
+from playhead_receiver.errands import serve
 from playhead_receiver.store import Upkeep
+from playhead_receiver.store.retention import Policy, apply
 from playhead_semconv.errors import PlayheadError
 
-POLL_S = 1.0
+POLL_S = 0.5
 RESTS = 9
 """How much longer than it works it rests."""
+EVERY_S = 600.0
+"""How often runs are looked for whose time is over."""
 
 
 class Keeper:
-    """The thread that sums up runs and joins their frames. Intake goes first."""
+    """The thread that sums up runs, joins their frames, and deletes what ``policy`` does not keep.
 
-    def __init__(self, store: Upkeep) -> None:
+    It does errands too, what others want done at its data folder. Intake goes first.
+    """
+
+    def __init__(self, store: Upkeep, data_dir: Path, policy: Policy | None = None) -> None:
         self._store = store
+        self._data_dir = data_dir
+        self._policy = policy
+        self._next_s = time.monotonic()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="playhead-keeper", daemon=True)
         self.problem = ""
@@ -37,9 +48,16 @@ class Keeper:
         while not self._stop.is_set():
             begin = time.monotonic()
             try:
-                if not self._store.sum_up():
-                    self._store.compact()
+                self._work()
                 self.problem = ""
             except PlayheadError as problem:
                 self.problem = problem.what
             self._stop.wait(max(POLL_S, RESTS * (time.monotonic() - begin)))
+
+    def _work(self) -> None:
+        if serve(self._data_dir, self._store) or self._store.sum_up():
+            return
+        if self._policy is not None and time.monotonic() >= self._next_s:
+            self._next_s = time.monotonic() + EVERY_S
+            apply(self._store, self._policy, time.time_ns())
+        self._store.compact()

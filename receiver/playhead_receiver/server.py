@@ -20,6 +20,7 @@ from playhead_receiver.intake.http import http_app
 from playhead_receiver.listening import HttpServer, Tls, bracketed, is_loopback, port_taken
 from playhead_receiver.lock import WriterLock
 from playhead_receiver.store import Upkeep, open_store
+from playhead_receiver.store.retention import Policy
 from playhead_semconv.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
@@ -41,9 +42,11 @@ class Receiver:
     OTLP endpoints that get a copy of every span of the data folder's own tenant. ``token``: one that
     opens everything; those of the folder's `TokenBook` open what they are for. A token is needed where
     ``guarded``, where ``token`` is given, and where ``host`` is not loopback. ``limit_bytes``: the
-    largest request, after decompression. Errors of `start`: `StoreBusy` if another receiver writes to
-    the directory, `StoreUnavailable`, `UsageError` if a port is taken, `ConfigurationError` if ``host``
-    is not loopback and there is no token, or if ``tls`` cannot be used.
+    largest request, after decompression. ``policy``: how long runs are kept; None: for ever.
+
+    Errors of `start`: `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`,
+    `UsageError` if a port is taken, `ConfigurationError` if ``host`` is not loopback and there is no
+    token, or if ``tls`` cannot be used.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Receiver:
         guarded: bool = False,
         tls: Tls | None = None,
         limit_bytes: int = MAX_BYTES,
+        policy: Policy | None = None,
     ) -> None:
         self.data_dir = Path(data_dir)
         self._host = host
@@ -70,6 +74,7 @@ class Receiver:
         self._guarded = guarded or bool(token) or not is_loopback(host)
         self._tls = tls
         self._limit_bytes = limit_bytes
+        self._policy = policy
         self._lock: WriterLock | None = None
         self._store: Upkeep | None = None
         self._tenants: Tenants | None = None
@@ -130,7 +135,7 @@ class Receiver:
         try:
             self._lock = WriterLock.take(self.data_dir)
             self._store = open_store(self.data_dir, lock=self._lock)
-            tenants = self._tenants = Tenants(self.data_dir, self._store)
+            tenants = self._tenants = Tenants(self.data_dir, self._store, self._policy)
             self._start_http(tenants, guard, self._ports[0])
             if self._ports[1] is not None:
                 self._start_grpc(tenants, guard, self._ports[1])

@@ -44,6 +44,11 @@ class Settings:
     exit_flush_ms: int = _setting(3000, "How long a process that ends may wait for a healthy endpoint.")
     heartbeat_ms: int = _setting(5000, "How often a living process says so.")
     data_dir: str = _setting("", "The receiver's data. Default: the user's data folder, playhead.")
+    retention: str = _setting(
+        "success=7d failure=30d flagged=90d test=1d",
+        "How long `playhead up` keeps runs after their end; `agent:NAME=1d`, `share=0.1` of successes,"
+        " `budget=10G`; or off.",
+    )
     agent: str = _setting("", "Name of the agent. Default: the script's name.", "OTEL_SERVICE_NAME")
     level: str = _setting("", "causal or strict. Default: strict under `playhead record`, else causal.")
     content: str = _setting("full", "full, or metadata: no message content is recorded.")

@@ -16,6 +16,7 @@ from playhead_receiver.intake.export import Counted, Intake
 from playhead_receiver.keeping import Keeper
 from playhead_receiver.lock import WriterLock
 from playhead_receiver.store import Upkeep, open_store
+from playhead_receiver.store.retention import Policy
 
 FOLDER = "tenants"
 
@@ -44,11 +45,12 @@ class House(msgspec.Struct):
 class Tenants:
     """The houses of a data folder, opened when they are first needed. Safe from any thread."""
 
-    def __init__(self, data_dir: Path, store: Upkeep) -> None:
+    def __init__(self, data_dir: Path, store: Upkeep, policy: Policy | None = None) -> None:
         self._data_dir = data_dir
+        self._policy = policy
         self._budget, self._counted = Budget(), Counted()
         self._lock = threading.Lock()
-        self._houses: dict[str, House] = {"": self._house(store)}
+        self._houses: dict[str, House] = {"": self._house(store, data_dir)}
 
     @property
     def own(self) -> House:
@@ -91,11 +93,12 @@ class Tenants:
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         lock = WriterLock.take(folder)
         try:
-            return self._house(open_store(folder, lock=lock), lock)
+            return self._house(open_store(folder, lock=lock), folder, lock)
         except BaseException:
             lock.release()
             raise
 
-    def _house(self, store: Upkeep, lock: WriterLock | None = None) -> House:
+    def _house(self, store: Upkeep, folder: Path, lock: WriterLock | None = None) -> House:
         intake = Intake(store, self._budget, self._counted)
-        return House(store, intake, Indexer(store), Keeper(store), lock)
+        keeper = Keeper(store, folder, self._policy)
+        return House(store, intake, Indexer(store), keeper, lock)

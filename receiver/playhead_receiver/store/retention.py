@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -49,6 +50,33 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
         if TEST in marks:
             kept = self.test_s
         return max(kept, self.flagged_s) if FLAGGED in marks else kept
+
+
+def policy_of(text: str) -> Policy | None:
+    """A policy in words, ``success=7d failure=30d agent:refund=1d share=0.1 budget=10G``; None: ``off``.
+
+    What is not said is as in `Policy`. `ConfigurationError`.
+    """
+    if text.strip() == "off":
+        return None
+    given: dict[str, Any] = {}
+    agents: dict[str, float] = {}
+    for word in text.split():
+        name, _, value = word.partition("=")
+        if name in ("success", "failure", "flagged", "test"):
+            given[f"{name}_s"] = duration_s(value)
+        elif name.startswith("agent:"):
+            agents[name.removeprefix("agent:")] = duration_s(value)
+        elif name == "budget":
+            given["budget_bytes"] = size_of(value)
+        elif name == "share" and re.fullmatch(r"0(\.\d+)?|1(\.0+)?", value):
+            given["success_share"] = float(value)
+        else:
+            raise ConfigurationError(
+                f"{word!r} says nothing of how long runs are kept",
+                hint="success=7d failure=30d flagged=90d test=1d agent:NAME=1d share=0.1 budget=10G",
+            )
+    return Policy(agents_s=agents, **given)
 
 
 def duration_s(text: str) -> float:

@@ -14,7 +14,15 @@ from support.batches import facts_of, span_of
 from support.leftovers import finds
 
 from playhead_receiver.store import Batch, Query, RunSummary, Upkeep, open_store, restore
-from playhead_receiver.store.retention import DAY_S, Policy, apply, duration_s, expired, size_of
+from playhead_receiver.store.retention import (
+    DAY_S,
+    Policy,
+    apply,
+    duration_s,
+    expired,
+    policy_of,
+    size_of,
+)
 from playhead_receiver.store.upkeep import FLAGGED, HELD, TEST
 from playhead_semconv.errors import ConfigurationError, StoreError
 from playhead_semconv.facts import Content, Fact
@@ -366,6 +374,21 @@ def test_a_policy_is_applied_within_a_budget(tmp_path: Path):
     assert [run.name for run in store.runs(Query())] == ["refund-2"]
     assert findings(store) == []
     store.close()
+
+
+def test_a_policy_is_read_from_words():
+    assert policy_of("off") is None
+    assert policy_of("") == Policy()
+    assert policy_of("success=1h failure=2d agent:refund=3s share=0.25 budget=64K") == Policy(
+        success_s=3600,
+        failure_s=2 * DAY_S,
+        agents_s={"refund": 3},
+        success_share=0.25,
+        budget_bytes=65_536,
+    )
+    for wrong in ("soon", "success=soon", "share=2", "agent=1d", "budget=much"):
+        with pytest.raises(ConfigurationError):
+            policy_of(wrong)
 
 
 def test_durations_and_sizes_are_read():

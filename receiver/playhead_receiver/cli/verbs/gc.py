@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 import click
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.session import Session
+from playhead_semconv.errors import StoreBusy
+
+if TYPE_CHECKING:
+    from playhead_receiver.errands import Answer, Errand
 
 SCHEMA_VERSION = 1
 
@@ -41,11 +46,12 @@ def command(
     """Delete runs whose time is over, with everything that only they hold, and overwrite it.
 
     TIME is 90d, 12h, 30m or 10s after the run's end. A held run, and one that is running, is kept.
-    No receiver may write to the data directory meanwhile.
+    A receiver that runs on the data folder is asked to do it.
     """
     from playhead_receiver.cli.views.words import count
+    from playhead_receiver.errands import Collect
     from playhead_receiver.store import Query, open_store
-    from playhead_receiver.store.retention import Policy, apply, duration_s, expired, size_of
+    from playhead_receiver.store.retention import Policy, duration_s, expired, size_of
 
     by_agent = {name: duration_s(text) for name, _, text in (one.partition("=") for one in agent)}
     policy = Policy(
@@ -60,20 +66,20 @@ def command(
     if mark or unmark:
         _mark(session, mark or unmark or ("", ""), on=mark is not None)
         return
-    store = open_store(session.data_dir, read_only=dry_run)
-    try:
-        if dry_run:
+    if dry_run:
+        store = open_store(session.data_dir, read_only=True)
+        try:
             runs = store.runs(Query(mode=None, limit=1 << 60))
             found = expired(runs, store.marks(), policy, time.time_ns())
-            if session.as_json:
-                names = [run.name for run in found]
-                session.print_json({"schema_version": SCHEMA_VERSION, "would_delete": names})
-            for run in found if not session.as_json else ():
-                click.echo(run.name)
-            return
-        done = apply(store, policy, time.time_ns())
-    finally:
-        store.close()
+        finally:
+            store.close()
+        if session.as_json:
+            names = [run.name for run in found]
+            session.print_json({"schema_version": SCHEMA_VERSION, "would_delete": names})
+        for run in found if not session.as_json else ():
+            click.echo(run.name)
+        return
+    done = _done(session, Collect(policy)).deleted
     if session.as_json:
         said = {"runs": done.runs, "spans": done.spans, "facts": done.facts, "blobs": done.blobs}
         session.print_json({"schema_version": SCHEMA_VERSION, "deleted": said, "wiped": done.wiped})
@@ -86,21 +92,31 @@ def command(
         session.say("somebody still reads an older state: run it again to overwrite what was deleted")
 
 
-def _mark(session: Session, given: tuple[str, str], *, on: bool) -> None:
+def _done(session: Session, errand: Errand) -> Answer:
+    """Do an errand, or have the receiver do it that holds the data folder."""
+    from playhead_receiver.errands import ask, do
     from playhead_receiver.store import open_store
+
+    try:
+        store = open_store(session.data_dir)
+    except StoreBusy:
+        return ask(session.data_dir, errand)
+    try:
+        return do(store, errand)
+    finally:
+        store.close()
+
+
+def _mark(session: Session, given: tuple[str, str], *, on: bool) -> None:
+    from playhead_receiver.errands import Mark
     from playhead_receiver.store.upkeep import MARKS
     from playhead_semconv.errors import UsageError
 
     name, word = given
     if word not in MARKS:
         raise UsageError(f"{word} is no mark", hint=f"use one of: {', '.join(MARKS)}")
-    store = open_store(session.data_dir)
-    try:
-        run = store.resolve(name)
-        store.mark(bytes.fromhex(run.trace_id), word, on)
-    finally:
-        store.close()
+    run = _done(session, Mark(name, word, on)).run
     if session.as_json:
-        session.print_json({"schema_version": SCHEMA_VERSION, "run": run.name, "mark": word, "on": on})
+        session.print_json({"schema_version": SCHEMA_VERSION, "run": run, "mark": word, "on": on})
         return
-    session.say(f"{run.name} is {word}" if on else f"{run.name} is not {word} any more")
+    session.say(f"{run} is {word}" if on else f"{run} is not {word} any more")

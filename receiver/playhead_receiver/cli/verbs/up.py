@@ -68,6 +68,7 @@ def command(
     from playhead_receiver.access import TokenBook
     from playhead_receiver.access.database import AccessFile
     from playhead_receiver.server import Receiver
+    from playhead_receiver.store.retention import policy_of
 
     sys.setswitchinterval(SWITCH_S)
     file = AccessFile(session.data_dir)
@@ -84,6 +85,7 @@ def command(
         guarded=has_tokens,
         tls=_tls(tls_cert, tls_key, tls_client_ca),
         limit_bytes=max_request_mib << 20,
+        policy=policy_of(session.settings.retention),
     )
     # Held back before the receiver starts its threads, so that the signal comes to this line.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)

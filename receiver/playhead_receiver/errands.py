@@ -1,0 +1,122 @@
+"""What somebody at the data folder wants done by the receiver that holds it: files in ``errands``.
+
+Whoever may write to the folder may ask; it is the owner's alone. A file is asked for by its name
+``ID.ask`` and answered as ``ID.answer``; both are there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from playhead_receiver.lock import running
+from playhead_receiver.store import Upkeep
+from playhead_receiver.store.retention import Policy, apply
+from playhead_receiver.store.upkeep import Deleted
+from playhead_semconv.errors import PlayheadError, StoreError
+
+FOLDER = "errands"
+ASK, ANSWER = ".ask", ".answer"
+POLL_S = 0.05
+
+
+class Collect(msgspec.Struct, frozen=True, tag=True):
+    """Delete the runs whose time is over by a policy."""
+
+    policy: Policy
+
+
+class Mark(msgspec.Struct, frozen=True, tag=True):
+    """Put a mark on a run, or take it off."""
+
+    run: str
+    """As `Store.resolve` takes it."""
+    word: str
+    on: bool
+
+
+Errand: TypeAlias = Collect | Mark
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What became of an errand."""
+
+    problem: str = ""
+    """Why nothing did; empty if it was done."""
+    hint: str = ""
+    run: str = ""
+    """Name of the run that was marked."""
+    deleted: Deleted = Deleted()
+
+
+class ReceiverGone(StoreError):
+    """The receiver went away before it answered. What it was asked may be done or not."""
+
+
+_decode = msgspec.json.Decoder(Errand)
+_decode_answer = msgspec.json.Decoder(Answer)
+
+
+def do(store: Upkeep, errand: Errand) -> Answer:
+    """Do an errand."""
+    if isinstance(errand, Collect):
+        return Answer(deleted=apply(store, errand.policy, time.time_ns()))
+    run = store.resolve(errand.run)
+    store.mark(bytes.fromhex(run.trace_id), errand.word, errand.on)
+    return Answer(run=run.name)
+
+
+def ask(data_dir: Path, errand: Errand) -> Answer:
+    """Have the receiver of a data folder do an errand; returns when it is done.
+
+    `ReceiverGone`; `StoreError` with what the receiver says of it.
+    """
+    folder = data_dir / FOLDER
+    folder.mkdir(mode=0o700, exist_ok=True)
+    name = uuid.uuid4().hex
+    asked, answered = folder / (name + ASK), folder / (name + ANSWER)
+    _write(asked, msgspec.json.encode(errand))
+    try:
+        while not answered.exists():
+            if running(data_dir) is None and not answered.exists():
+                raise ReceiverGone(f"the receiver of {data_dir} went away", hint="run it again")
+            time.sleep(POLL_S)
+        answer = _decode_answer.decode(answered.read_bytes())
+    finally:
+        for path in (asked, answered):
+            path.unlink(missing_ok=True)
+    if answer.problem:
+        raise StoreError(answer.problem, hint=answer.hint)
+    return answer
+
+
+def serve(data_dir: Path, store: Upkeep) -> int:
+    """Do what is asked for; how many errands that were."""
+    folder = data_dir / FOLDER
+    asked = sorted(folder.glob("*" + ASK)) if folder.is_dir() else []
+    for path in asked:
+        try:
+            answer = do(store, _decode.decode(path.read_bytes()))
+        except FileNotFoundError:
+            continue  # whoever asked waits no more
+        except msgspec.DecodeError as problem:
+            answer = Answer(f"the errand cannot be read: {problem}")
+        except PlayheadError as problem:
+            answer = Answer(problem.what, problem.hint)
+        with suppress(OSError):
+            _write(path.with_suffix(ANSWER), msgspec.json.encode(answer))
+            path.unlink(missing_ok=True)
+    return len(asked)
+
+
+def _write(path: Path, data: bytes) -> None:
+    draft = path.with_suffix(".draft")
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+    os.rename(draft, path)

@@ -1,0 +1,106 @@
+"""The running receiver keeps its store in order, and does what others at its data folder ask of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.batches import span_of
+from support.leftovers import finds
+
+from playhead_receiver import errands
+from playhead_receiver.errands import Collect, Mark, ReceiverGone, ask
+from playhead_receiver.server import Receiver
+from playhead_receiver.store import Batch, Query, open_store
+from playhead_receiver.store.retention import Policy
+from playhead_receiver.store.upkeep import HELD
+from playhead_semconv.errors import StoreError
+
+DEADLINE_S = 60.0
+SAID = "needle-" + os.urandom(8).hex()
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def trace(number: int) -> bytes:
+    return bytes([number]) * 16
+
+
+def names(receiver: Receiver) -> list[str]:
+    return sorted(run.name for run in receiver.store.runs(Query(mode=None)))
+
+
+def test_what_its_policy_does_not_keep_goes(tmp_path: Path):
+    store = open_store(tmp_path)
+    fresh = time.time_ns()
+    store.commit(Batch([span_of(trace(1), 1, text=SAID), span_of(trace(2), 1, service="held")]))
+    store.commit(Batch([span_of(trace(3), 1, service="fresh", end_ns=fresh)]))
+    store.mark(trace(2), HELD)
+    store.close()
+    assert finds(tmp_path, SAID.encode())
+    with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy()) as receiver:
+        until(lambda: names(receiver) == ["fresh-1", "held-1"])
+        until(lambda: not finds(tmp_path, SAID.encode()))
+        assert list(receiver.store.verify()) == []
+
+
+def test_without_a_policy_nothing_goes_and_runs_are_summed_up(tmp_path: Path):
+    with Receiver(tmp_path, http_port=0, grpc_port=None) as receiver:
+        receiver.store.commit(Batch([span_of(trace(1), 1)]))
+        reader = open_store(tmp_path, read_only=True)
+        until(lambda: receiver.store.sum_up() == 0)
+        assert [run.name for run in reader.runs(Query())] == ["refund-1"]
+        reader.close()
+
+
+def test_it_is_asked_to_collect_and_to_mark(tmp_path: Path):
+    with Receiver(tmp_path, http_port=0, grpc_port=None) as receiver:
+        receiver.store.commit(Batch([span_of(trace(1), 1), span_of(trace(2), 1)]))
+        assert ask(tmp_path, Mark("refund-1", HELD, True)).run == "refund-1"
+        done = ask(tmp_path, Collect(Policy(success_s=0)))
+        assert (done.deleted.runs, done.deleted.wiped) == (1, True)
+        assert names(receiver) == ["refund-1"]
+        with pytest.raises(StoreError, match="no run is called"):
+            ask(tmp_path, Mark("nobody-1", HELD, True))
+        (tmp_path / errands.FOLDER / "x.ask").write_bytes(b"{}")
+        until(lambda: (tmp_path / errands.FOLDER / "x.answer").exists())
+
+
+def test_gc_asks_the_receiver_that_runs(tmp_path: Path):
+    environ = {**os.environ, "PLAYHEAD_DATA_DIR": str(tmp_path)}
+
+    def gc(*words: str) -> str:
+        command = [str(Path(sys.executable).parent / "playhead"), "gc", *words]
+        return subprocess.run(command, env=environ, capture_output=True, text=True, check=True).stderr
+
+    with Receiver(tmp_path, http_port=0, grpc_port=None) as receiver:
+        receiver.store.commit(Batch([span_of(trace(1), 1), span_of(trace(2), 1)]))
+        assert "refund-1 is held" in gc("--mark", "refund-1", "held")
+        assert "deleted 1 run" in gc("--success", "1s")
+        assert names(receiver) == ["refund-1"]
+
+
+def test_a_receiver_that_is_gone_is_said(tmp_path: Path):
+    hold = (
+        "import sys, time; from playhead_receiver.lock import WriterLock;"
+        " lock = WriterLock.take(sys.argv[1]); print('held', flush=True); time.sleep(600)"
+    )
+    holder = subprocess.Popen([sys.executable, "-c", hold, tmp_path], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    holder.stdout.readline()
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    with pytest.raises(ReceiverGone):
+        ask(tmp_path, Mark("refund-1", HELD, True))
+    assert list((tmp_path / errands.FOLDER).iterdir()) == []
