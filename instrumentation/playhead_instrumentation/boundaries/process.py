@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from playhead_instrumentation.boundaries import (
+    pipe_listeners,
+    pipe_locks,
+    pipe_messages,
     process_asyncio,
     process_blocked,
     process_calls,
     process_fork,
     process_popen,
     process_words,
+    process_workers,
 )
 from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session
@@ -22,4 +26,8 @@ def watch(patches: Patches, session: Session) -> None:
     process_asyncio.watch(patches)
     process_calls.watch(patches)
     process_fork.watch(patches)
+    process_workers.watch(patches)
+    pipe_messages.watch(patches)
+    pipe_locks.watch(patches)
+    pipe_listeners.watch(patches)
     process_blocked.watch(session)

@@ -81,8 +81,6 @@ def _install() -> None:
     @functools.wraps(original)
     def fork_exec(args: Any, *more: Any) -> int:
         words = [os.fsdecode(word) for word in args or ()]
-        if any(word.startswith("from multiprocessing") for word in words):
-            block("a process of multiprocessing (spawn or forkserver, which are not replayed)")
         block(" ".join(words[:1]) or "a process")
         return original(args, *more)
 

@@ -13,10 +13,12 @@ from typing import Any
 from playhead_instrumentation.boundaries.process_blocked import block
 from playhead_instrumentation.boundaries.process_exchange import CHILDREN, Child, begin, recording
 from playhead_instrumentation.boundaries.process_words import Started, words_of
+from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.lanes import Outside, Shadow
 from playhead_instrumentation.patches import Patches, required
 
 _waitpid_for_real = os.waitpid if hasattr(os, "waitpid") else None
+_kill_for_real = os.kill
 
 PATCHED: dict[str, Callable[..., Any]] = {}
 
@@ -175,11 +177,9 @@ def _waitpid(original: Any, pid: int, options: int) -> Any:
     if child.played is not None:
         if child.call.ended is not None:
             raise ChildProcessError(10, os.strerror(10))
-        if not options & os.WNOHANG:
-            _until_over(child)
         status = child.poll() if options & os.WNOHANG else child.wait()
         if isinstance(status, int):
-            _until_over(child)
+            until_over(child, status)
         return (child.pid, _raw(status)) if isinstance(status, int) else (0, 0)
     if options & os.WNOHANG:
         found = original(pid, options)
@@ -193,12 +193,24 @@ def _waitpid(original: Any, pid: int, options: int) -> Any:
     return found
 
 
-def _until_over(child: Child) -> None:
+KILLED_PATIENCE_S = 5.0
+"""So long a process of this replay that was killed when recorded may take to come to that point."""
+
+
+def until_over(child: Child, status: int) -> None:
     """A fork of this replay is there no more, either: what it has written into pipes is in them."""
     pid, child.beside = child.beside, 0
-    if pid and _waitpid_for_real is not None:
-        with Outside(), contextlib.suppress(ChildProcessError):
-            _waitpid_for_real(pid, 0)
+    if not pid or _waitpid_for_real is None:
+        return
+    with Outside(), contextlib.suppress(ChildProcessError):
+        patient_until = REAL.now_s() + KILLED_PATIENCE_S
+        while status < 0 and REAL.now_s() < patient_until:
+            if _waitpid_for_real(pid, os.WNOHANG)[0]:
+                return
+            REAL.sleep(0.01)
+        if status < 0:
+            _kill_for_real(pid, signal.SIGKILL)
+        _waitpid_for_real(pid, 0)
 
 
 def _raw(status: int) -> int:

@@ -399,6 +399,12 @@ class Child:
         """At replay: the wait that a part of the recording tells of was in vain."""
         return Expired(json.loads(self.took(index, self.call.arrive(index + 1).wait())))
 
+    def needs_nobody(self) -> bool:
+        """At replay: whether it died before it said anything, so that nothing of it is missing."""
+        assert self.played is not None
+        end = self.played.exchange.end
+        return end is not None and int(end.values.get(a.PROCESS_EXIT_CODE, 0)) < 0
+
     def exit_turn(self) -> Turn | None:
         """At replay: the turn of its end; None where it came without one."""
         assert self.played is not None

@@ -39,7 +39,7 @@ def _fork(original: Any) -> int:
         return original()
     played = child.played
     tape = None if played is None else session.fork_of(played.instance, str(played.exchange.id))
-    if played is not None and played.exchange.head and tape is None:
+    if played is not None and played.exchange.head and tape is None and not child.needs_nobody():
         child.block("the child that was forked then has no tape")
     if played is not None and tape is None:
         return child.start_again()  # raises what was raised
