@@ -91,10 +91,12 @@ def measure(rounds: int) -> dict[str, Any]:
             assert workers[-1].read() == "ready\n"
         for number in range(rounds):
             for one in workers if number % 2 else reversed(workers):
+                deliveries[one.variant] += one.ask(f"deliveries\t{url}\t")
+        for number in range(rounds):
+            for one in workers if number % 2 else reversed(workers):
                 for name in READS:
                     for how, module in MODULES.items():
                         reads[name][how][one.variant] += one.ask(f"reads\t{name}\t{module}")
-                deliveries[one.variant] += one.ask(f"deliveries\t{url}\t")
             print(f"round {number + 1} of {rounds}", file=sys.stderr)
     return {"reads": reads, "deliveries": deliveries, "imports": imports(rounds)}
 

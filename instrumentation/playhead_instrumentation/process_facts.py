@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from playhead_instrumentation import lanes
+from playhead_instrumentation import at_fork, lanes
 from playhead_instrumentation.drivers.driver import error_attributes
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.surroundings import Imported
@@ -66,8 +66,8 @@ class Process:
     def begin(self) -> None:
         """Append the start fact and start the heartbeat; again in the child of every fork."""
         self._start()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(before=self._before_fork, after_in_child=self._after_fork)
+        at_fork.before_fork(self._before_fork)
+        at_fork.in_child(self._after_fork)
 
     def end(self, exit_code: int | None, error: ErrorRecord | None = None) -> None:
         """Append the exit fact. Once."""

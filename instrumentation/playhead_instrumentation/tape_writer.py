@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from playhead_instrumentation import at_fork
 from playhead_semconv.facts import Fact
 from playhead_semconv.frames import MAGIC, Header, encode
 
@@ -23,8 +24,7 @@ class TapeWriter:
         self._path = path
         self._lock = threading.RLock()
         self._begin(path)
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._after_fork)
+        at_fork.in_child(self._after_fork)
 
     @property
     def instance(self) -> bytes:

@@ -71,5 +71,7 @@ def _steps_in(span: Span, enclosing: Step | None) -> Iterator[Step]:
             enclosing = Step(0, span)
             yield enclosing
         enclosing.attempts.append(span)
+    elif enclosing is not None and a.MCP_METHOD_NAME in span.attributes:
+        enclosing.attempts.append(span)  # which the SDK of MCP puts around a request
     for child in span.children:
         yield from _steps_in(child, enclosing)

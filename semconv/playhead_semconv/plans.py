@@ -13,6 +13,9 @@ Mode: TypeAlias = Literal["fork", "resume"]
 Unknown: TypeAlias = Literal["resend", "skip"]
 """What becomes of something that was sent, may have had its effect, and was not answered."""
 
+Reopen: TypeAlias = Literal["again", "fresh"]
+"""What a server is told that the tape leaves open: all that it was told, or nothing but who asks."""
+
 
 class Edit(msgspec.Struct, frozen=True):
     """A change of a JSON document: at ``path`` (see `playhead_semconv.edits`) stands ``value``."""
@@ -40,6 +43,8 @@ class Plan(msgspec.Struct, frozen=True):
     """Numbers of requests whose answers on the tape are not those of the origin."""
     offline: bool = False
     """Nothing goes to the world."""
+    reopen: Reopen = "again"
+    """How a connection goes live that is open where the tape ends."""
 
 
 def write_plan(plan: Plan) -> bytes:

@@ -8,14 +8,26 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, get_args
 
+import msgspec
 import pytest
 from conformance.engines import ENGINES
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import START_NS, facts_of, span_of
 from support.handmade import INSTANCE, ROOT, TRACE, HandMade, span_id
 
-from playhead_receiver.store import Batch, Query, Receipt, RunSummary, Store, StoredSpan
+from playhead_receiver.store import (
+    Batch,
+    Query,
+    Receipt,
+    RunSummary,
+    Sort,
+    Store,
+    StoredSpan,
+    place_of,
+)
+from playhead_receiver.store.listing import measure_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import (
@@ -25,12 +37,20 @@ from playhead_semconv.errors import (
     RunUnknown,
     StoreUnavailable,
     TapeError,
+    UsageError,
 )
 from playhead_semconv.facts import Content, ExchangeId, Fact
 from playhead_semconv.folds import fold_exchanges
 
 WRITING_PROCESS = Path(__file__).parent / "writing_process.py"
 DEADLINE_S = 60.0
+
+
+CHAT: dict[str, Any] = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o"}
+
+
+def _usage(tokens: int) -> dict[str, int]:
+    return {"gen_ai__usage__input_tokens": 1000 * tokens, "gen_ai__usage__output_tokens": 10 * tokens}
 
 
 def recorded_run() -> HandMade:
@@ -388,6 +408,8 @@ class StoreSuite:
             models=["gpt-4o"],
             instances=[INSTANCE.hex()],
             missing=[],
+            spans=6,
+            last_ns=made.facts[-1].time_ns,
         )
 
     def test_runs_are_named_after_their_agent_and_never_alike(self, store: Store):
@@ -607,6 +629,33 @@ class StoreSuite:
         failed = [int(run.trace_id, 16) for run in store.runs(Query(status="failure", limit=3))]
         assert failed == [200, 160, 120]
         assert len(list(store.runs(Query(status="success", limit=1000)))) == 195
+
+    @pytest.mark.parametrize("sort", get_args(Sort))
+    @pytest.mark.parametrize("ascending", [False, True])
+    def test_runs_are_paged_in_any_order(self, store: Store, sort: Sort, ascending: bool):
+        for number in range(1, 24):
+            trace = number.to_bytes(16, "big")
+            end_ns = START_NS + 1_000_000 * (number % 4)
+            spans = [span_of(trace, 1 + number % 3, end_ns=end_ns, **CHAT, **_usage(number % 5))]
+            others = range(number % 4)
+            spans += [span_of(trace, 100 + n, parent=1, error=n > 0, **CHAT) for n in others]
+            store.commit(Batch(spans))
+        whole = list(store.runs(Query(sort=sort, ascending=ascending)))
+        assert len(whole) == 23
+        measures = [measure_of(run, sort) for run in whole]
+        assert measures == sorted(measures, reverse=not ascending)
+        assert len(set(measures)) > 2 or sort == "cost"
+        pages: list[RunSummary] = []
+        query = Query(sort=sort, ascending=ascending, limit=5)
+        while page := list(store.runs(query)):
+            pages += page
+            query = msgspec.structs.replace(query, after=place_of(page[-1], query))
+        assert pages == whole
+
+    def test_a_place_that_is_none_is_refused(self, store: Store):
+        for after in ("x", "1", "1.xy", "1.00"):
+            with pytest.raises(UsageError, match="no place"):
+                list(store.runs(Query(after=after)))
 
     def test_a_run_is_found_by_what_a_user_types(self, store: Store):
         traces = ["4f2a1111" + "1" * 24, "4f2a1111" + "9" * 24, "bb" * 16]

@@ -4,10 +4,17 @@ import os
 import sys
 
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.types import ToolAnnotations
 
-if "TRACE" in os.environ:
-    with open(os.environ["TRACE"], "a") as trace:
-        trace.write("started\n")
+
+def traced(what: str) -> None:
+    """Leave a line where whoever has started the server finds it."""
+    if "TRACE" in os.environ:
+        with open(os.environ["TRACE"], "a") as trace:
+            trace.write(f"{what}\n")
+
+
+traced("started")
 
 server = MCPServer("shop")
 calls = 0
@@ -20,6 +27,15 @@ async def order(number: int) -> str:
     calls += 1
     if number > 90:
         raise ValueError(f"no order {number}")
+    return f"order {number}, call {calls}, {os.urandom(4).hex()}"
+
+
+@server.tool(annotations=ToolAnnotations(read_only_hint=True))
+async def look(number: int) -> str:
+    """Looks an order up, and says that this changes nothing."""
+    global calls
+    calls += 1
+    traced(f"look {number}")
     return f"order {number}, call {calls}, {os.urandom(4).hex()}"
 
 

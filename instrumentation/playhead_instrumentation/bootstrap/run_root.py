@@ -19,6 +19,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
 
+from playhead_instrumentation import at_fork
 from playhead_instrumentation.spans.processor import end_span
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
@@ -66,7 +67,8 @@ class RunRoot:
         self._on_open = on_open
         self._lock = threading.RLock()
         self._choose(parent)
-        os.register_at_fork(before=self._before_fork, after_in_child=self._after_fork)
+        at_fork.before_fork(self._before_fork)
+        at_fork.in_child(self._after_fork)
 
     def _choose(self, parent: trace.SpanContext | None) -> None:
         self.parent = parent

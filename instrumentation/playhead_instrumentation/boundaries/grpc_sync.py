@@ -7,11 +7,13 @@ tape, and the library's futures, iterators, callbacks and errors are its own.
 
 from __future__ import annotations
 
+import functools
 import logging
 import queue
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -29,7 +31,7 @@ from playhead_instrumentation.boundaries.http_stdlib import recording
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import Played
-from playhead_instrumentation.lanes import Outside
+from playhead_instrumentation.lanes import Outside, Shadow
 from playhead_instrumentation.patches import Patches, required
 from playhead_instrumentation.session import Session, current
 from playhead_semconv.errors import ExchangeExhausted, PlayheadError
@@ -76,11 +78,15 @@ class _Channel:
     def __init__(self, target: bytes, *_: Any) -> None:
         self._playhead_target = target.decode("utf-8", "replace")
         self._playhead_events: queue.Queue[Any] | None = None
+        """Where a tape answers: what the thread of the channel gets, played or not."""
+        self._playhead_due: queue.Queue[None] | None = None
+        """An entry for each event that is to come from the world."""
         session = current()
         if session is not None and session.driver.closed:
             # Who looks again every so often whether it has waited long enough is never seen to wait.
             common: Any = sys.modules["grpc._common"]
             common.MAXIMUM_WAIT_TIMEOUT = None
+            self._playhead_events = queue.Queue()
 
     def segregated_call(
         self,
@@ -135,7 +141,11 @@ class _Channel:
         if exchange.played is None and exchange.refusal is None:
             listener = _Listener(exchange, session)
             heard = tuple((batch, listener.told(tag)) for batch, tag in batches)
-            return _HeardCall(make(heard), listener, segregated=False)
+            call = _HeardCall(make(heard), listener, segregated=False)
+            if self._playhead_events is not None:
+                self._bring(len(heard))
+                call.on_batch = functools.partial(self._bring, 1)
+            return call
         if self._playhead_events is None:
             self._playhead_events = queue.Queue()
         call = _PlayedCall(exchange, batches)
@@ -157,6 +167,24 @@ class _Channel:
         if session is not None and session.driver.closed:
             return READY
         return original.check_connectivity_state(try_to_connect)
+
+    def _bring(self, count: int) -> None:
+        """Have so many events of the world put among those that the thread of the channel gets."""
+        events: Any = self._playhead_events
+        original: Any = super()
+        due = self._playhead_due or queue.Queue[None]()
+
+        def bring() -> None:
+            while True:
+                due.get()
+                events.put(original.next_call_event())
+
+        if self._playhead_due is None:
+            self._playhead_due = due
+            with Shadow():
+                threading.Thread(target=bring, daemon=True).start()
+        for _ in range(count):
+            due.put(None)
 
     def _begun(self, method: bytes, metadata: Any, batches: Any) -> Any:
         session = recording()
@@ -212,6 +240,10 @@ class _Listener:
             place += 1
 
 
+def _nothing() -> None:
+    """Nobody wants to know."""
+
+
 class _HeardCall:
     """A call of the core that is listened to."""
 
@@ -219,6 +251,8 @@ class _HeardCall:
         self._call = call
         self._listener = listener
         self._segregated = segregated
+        self.on_batch: Callable[[], None] = _nothing
+        """Told of each batch that begins, but the first ones."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._call, name)
@@ -226,6 +260,7 @@ class _HeardCall:
     def operate(self, batch: Any, tag: Any) -> Any:
         """Begin a batch of operations."""
         _tell(self._listener.exchange, batch)
+        self.on_batch()
         return self._call.operate(batch, tag if self._segregated else self._listener.told(tag))
 
     def cancel(self, code: Any, details: Any) -> None:

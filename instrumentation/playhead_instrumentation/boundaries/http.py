@@ -22,6 +22,8 @@ from playhead_instrumentation.boundaries.http_exchange import (
     begin,
     recording,
 )
+from playhead_instrumentation.boundaries.mcp_http import NAME as SESSION
+from playhead_instrumentation.boundaries.mcp_http import SESSIONS
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.lanes import In, Outside, Shadow, current
 from playhead_instrumentation.patches import Patches, required
@@ -181,15 +183,21 @@ class AsyncAttempt:
         if isinstance(verdict, Refused):
             raise verdict.error
         if isinstance(verdict, Played):
-            return Answer(verdict, self._kit.module).head(self._kit.AsyncReplayed)
+            response = Answer(verdict, self._kit.module).head(self._kit.AsyncReplayed)
+            SESSIONS.played(request, body, response)
+            return response
         stream = self._kit.edited(request, exchange)
         if body is None:
             request.stream = self._kit.AsyncSent(stream, exchange)
+        recorded = ""
         try:
             with Shadow():
+                recorded = await SESSIONS.renew(self._transport, request, self._kit.module.Request)
                 return await self._transport.handle_async_request(request)
         finally:
             request.stream = stream
+            if recorded:
+                request.headers[SESSION] = recorded
 
 
 class _Teed:

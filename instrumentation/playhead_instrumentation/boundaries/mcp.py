@@ -24,7 +24,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode, use_span
 from playhead_instrumentation import lanes
 from playhead_instrumentation.boundaries.mcp_stdio import Connection, Kit
 from playhead_instrumentation.drivers.exceptions import name_of, record_of
-from playhead_instrumentation.drivers.verdict import Played
+from playhead_instrumentation.drivers.verdict import Live
 from playhead_instrumentation.lanes import Shadow
 from playhead_instrumentation.patches import Patches, required
 from playhead_instrumentation.session import Session, current
@@ -64,8 +64,8 @@ def _patch_stdio(module: ModuleType) -> None:
                 yield streams
             return
         connection = Connection(session, kit, label_of(server.command, server.args))
-        if isinstance(connection.call.verdict, Played) or session.driver.closed:
-            async with connection.played() as streams:
+        if not isinstance(connection.call.verdict, Live):
+            async with connection.played(lambda: original(server, *args, **kwargs)) as streams:
                 yield streams
             return
         made = original(server, *args, **kwargs)

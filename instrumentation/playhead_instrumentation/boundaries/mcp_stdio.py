@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from types import ModuleType
 from typing import Any, Final, cast
 
 from opentelemetry import trace
 
+from playhead_instrumentation.boundaries.mcp_reopened import Reopened
 from playhead_instrumentation.drivers.driver import Call
 from playhead_instrumentation.drivers.exceptions import again, record_of
 from playhead_instrumentation.drivers.verdict import Played, Refused
@@ -17,15 +18,13 @@ from playhead_instrumentation.lanes import Shadow
 from playhead_instrumentation.patches import required
 from playhead_instrumentation.session import Session
 from playhead_semconv import attributes as a
+from playhead_semconv.connections import STDIO, reads, repeatable_tools
 from playhead_semconv.facts import Delivery
 
 KIND: Final = "mcp"
 
 TRACING: Final = ("progressToken", "traceparent", "tracestate", "baggage")
 """What the SDK itself puts into ``_meta``; other each time."""
-
-READS: Final = ("/list", "/read", "/get", "initialize", "ping", "discover")
-"""How methods end that change nothing."""
 
 
 class Kit:
@@ -65,9 +64,13 @@ class Connection:
         """Requests that are not answered, by id."""
         self._now: dict[str, Any] = {}
         """At replay: ids of requests, by those on the tape."""
+        self._repeatable: set[str] = set()
+        """Tools that say that they only read, or that calling them again changes nothing."""
+        self._told: list[Any] = []
+        """What the client has said while a tape answered."""
         self._inbox: Any = None
         self._tasks: Any = None
-        self.call: Final = self._open(f"stdio {label}", None, {}, "write")
+        self.call: Final = self._open(f"{STDIO}{label}", None, {}, "write")
         self.call.head({a.NETWORK_TRANSPORT: "pipe"}, None)
         session.opened(self)
 
@@ -101,8 +104,11 @@ class Connection:
         if self.call.end("abandoned"):
             self._session.closed(self)
 
-    def sent(self, item: Any) -> None:
-        """The client sends a message: the ask is on the tape on return. Raises where it is refused."""
+    def sent(self, item: Any) -> Any:
+        """The client sends a message: the ask is on the tape on return. Raises where it is refused.
+
+        What a server is to get of it; None: nothing.
+        """
         plain = Kit.plain(item)
         method = str(plain.get("method", ""))
         params: dict[str, Any] = dict(plain.get("params") or {})
@@ -119,20 +125,32 @@ class Connection:
         if asks:
             details[a.JSONRPC_REQUEST_ID] = str(plain["id"])
         self._session.settle()
-        call = self._open(key, body, details, "read" if method.endswith(READS) else "write")
+        effect = "read" if reads(method, str(params.get("name", "")), self._repeatable) else "write"
+        call = self._open(key, body, details, effect)
         if isinstance(call.verdict, Refused):
             call.end("error", None, record_of(call.verdict.error, self._session.redactor.text))
             raise call.verdict.error
         call.head({a.NETWORK_TRANSPORT: "pipe"}, None)
+        played = isinstance(call.verdict, Played)
+        if played:
+            self._told.append(item)
         if not asks:
             call.end("complete")
-            return
+            return None if played else item
         self._pending[str(plain["id"])] = call
         if isinstance(call.verdict, Played):
             recorded = call.verdict.exchange
             self._now[str(recorded.ask.details.get(a.JSONRPC_REQUEST_ID, ""))] = plain["id"]
             with Shadow():
                 self._tasks.start_soon(self._answer, call, call.verdict, plain["id"])
+            return None
+        if call.replaced is not None:  # a fork sends something else
+            meta = dict(plain.get("params") or {}).get("_meta")
+            kept = {"_meta": meta} if meta else {}
+            return self._kit.message(
+                {**plain, "params": {**json.loads(call.replaced)["params"], **kept}}
+            )
+        return item
 
     async def received(self, item: Any) -> None:
         """A real server has sent a message, which the program is about to get."""
@@ -143,6 +161,7 @@ class Connection:
             return
         at = await call.arrive()
         plain.pop("id", None)
+        self._repeatable |= repeatable_tools(plain)
         call.part(_dumped(plain), at)
         call.end("complete", at)
 
@@ -152,8 +171,8 @@ class Connection:
             self._session.closed(self)
 
     @asynccontextmanager
-    async def played(self) -> AsyncGenerator[Any, None]:
-        """The streams of a server that is not there."""
+    async def played(self, opens: Callable[[], Any]) -> AsyncGenerator[Any, None]:
+        """The streams of a server that is not there; ``opens`` starts it, where the tape leaves it."""
         verdict = self.call.verdict
         if not isinstance(verdict, Played):
             error: Any = getattr(verdict, "error", None)
@@ -170,8 +189,11 @@ class Connection:
             async with anyio.create_task_group() as self._tasks:
                 with Shadow():
                     self._tasks.start_soon(self._speak, verdict)
+                reopened = Reopened(
+                    self, self._kit, opens, verdict.reopen, self._told, send, self._tasks
+                )
                 try:
-                    yield receive, Writer(_Nobody(), self)
+                    yield receive, Writer(reopened, self)
                 finally:
                     self._tasks.cancel_scope.cancel()
                     receive.close()
@@ -187,6 +209,7 @@ class Connection:
             return
         data = verdict.part(0)
         self._pending.pop(str(id), None)
+        self._repeatable |= repeatable_tools(json.loads(data))
         call.part(data, at)
         call.end("complete", at)
         self._inbox.send_nowait(self._kit.message({**json.loads(data), "id": id}))
@@ -197,6 +220,8 @@ class Connection:
             data = verdict.part(index)
             self.call.part(data, at)
             self._inbox.send_nowait(self._said(json.loads(data)))
+        if verdict.reopen is not None:
+            return
         at = await self.call.arrive()
         if self.call.end("complete", at):
             self._session.closed(self)
@@ -239,9 +264,10 @@ class Writer(_Stream):
 
     async def send(self, item: Any) -> None:
         """As the stream does."""
-        self._connection.sent(item)
-        with Shadow():
-            await self._stream.send(item)
+        item = self._connection.sent(item)
+        if item is not None:
+            with Shadow():
+                await self._stream.send(item)
 
 
 class Reader(_Stream):
@@ -272,19 +298,6 @@ class Reader(_Stream):
             raise
         await self._connection.received(item)
         return item
-
-
-class _Nobody:
-    """A server that is not there takes everything."""
-
-    async def send(self, item: Any) -> None:
-        return
-
-    async def aclose(self) -> None:
-        return
-
-    def close(self) -> None:
-        return
 
 
 def _dumped(plain: Any) -> bytes:

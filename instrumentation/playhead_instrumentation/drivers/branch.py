@@ -11,9 +11,11 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from playhead_instrumentation.drivers.player import Player
 from playhead_instrumentation.drivers.verdict import Live, Played, Refused, Verdict
+from playhead_semconv.connections import is_server
 from playhead_semconv.errors import Mismatch, OutcomeUnknown, PlayheadError, WorldBlocked
 from playhead_semconv.facts import Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
 from playhead_semconv.plans import Edit, Plan
@@ -70,7 +72,11 @@ class Branch(Player):
     def answered(self) -> Iterator[Exchange]:
         """The recordings that answer."""
         edits = self._plan.edits
-        return (one for one in self.exchanges() if is_answered(one) and str(one.id) not in edits)
+        return (
+            one
+            for one in self.exchanges()
+            if (is_answered(one) or is_server(one)) and str(one.id) not in edits
+        )
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
         """See `Source.decide`."""
@@ -97,6 +103,8 @@ class Branch(Player):
                     found, Fidelity.CHANGED, self._tape.instance, self._tape.read, elsewhere=False
                 )
             return self._played(found, id)
+        if is_server(found):
+            return replace(self._played(found, id), reopen=self._plan.reopen)
         if found.ask.effect == "write":
             unknown = self._plan.unknown.get(known)
             if unknown is None:

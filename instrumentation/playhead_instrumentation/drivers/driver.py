@@ -133,7 +133,9 @@ class Call:
             return self._driver.gate.arrive(None, self.id)
         gate = self._driver.gate
         due = verdict.due(self._arrived if index is None else index)
-        return gate.never(self.id) if due is None else gate.arrive(due, self.id)
+        if due is None and verdict.reopen is None:
+            return gate.never(self.id)
+        return gate.arrive(due, self.id)
 
     async def left(self) -> tuple[Delivery | None, asyncio.CancelledError | None]:
         """The program has cancelled what it awaits, or reads no further, and that has cleaned up.
@@ -181,7 +183,8 @@ class Call:
             if self._answer is None:
                 self._answer = blake3.blake3()
             self._answer.update(kept)
-        played = isinstance(self.verdict, Played) and self.verdict.elsewhere
+        verdict = self.verdict
+        played = isinstance(verdict, Played) and verdict.elsewhere and not verdict.past(self._arrived)
         elsewhere = played or not self._driver.content
         body = Content(b"", len(kept)) if elsewhere else Content(b"", len(kept), kept)
         self._append(e.PLAYHEAD_EXCHANGE_DATA, attributes, body, at)

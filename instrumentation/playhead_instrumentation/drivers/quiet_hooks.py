@@ -138,7 +138,11 @@ def _hook_threads() -> None:
     @functools.wraps(start)
     def start_with_a_turn(self: threading.Thread) -> None:
         books = _books
-        if books is None or not wakes.is_of_program(self) or lanes.current() is lanes.SHADOW:
+        if not wakes.is_of_program(self) or lanes.current() is lanes.SHADOW:
+            # Its end is not told to the books: who joins it is not one of those that wait for it.
+            self.__dict__["_playhead_machinery"] = True
+            return start(self)
+        if books is None:
             return start(self)
         # What an executor's worker does has turns of its own.
         works = getattr(getattr(self, "_target", None), "__module__", "") == executor_threads.__name__
@@ -169,7 +173,7 @@ def _hook_threads() -> None:
     @functools.wraps(join)
     def join_and_wait(self: threading.Thread, timeout: float | None = None) -> None:
         books = _books
-        if getattr(self, "_target", None) is not None and not wakes.is_of_program(self):
+        if self.__dict__.get("_playhead_machinery", False):
             return join(self, timeout)
         if not self.is_alive() or self is threading.current_thread():
             return join(self, timeout)

@@ -10,7 +10,7 @@ from playhead_instrumentation.drivers.exceptions import is_own_doing
 from playhead_semconv.difference import Difference, message_difference, shown
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Ask, Content, Delivery, End, Exchange, ExchangeId, Fidelity
-from playhead_semconv.plans import Edit
+from playhead_semconv.plans import Edit, Reopen
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class Played:
     """The bytes of its content."""
     elsewhere: bool = True
     """Whether that tape holds them: the tape of now does not repeat them."""
+    reopen: Reopen | None = None
+    """Of a connection that the tape leaves open: how the world is to go on with it. None: it ended."""
 
     def part(self, index: int) -> bytes:
         """The bytes of one of its parts."""
@@ -66,6 +68,10 @@ class Played:
             return exchange.parts[index - 1].delivery
         end = exchange.end
         return None if end is None or _is_left(end) else end.delivery
+
+    def past(self, index: int) -> bool:
+        """Whether that, counted one further than `due` does, is from the world: the tape has no more."""
+        return self.reopen is not None and index - 1 > len(self.exchange.parts)
 
     def after(self, index: int) -> int:
         """How many messages the program had sent before that."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
 from opentelemetry import trace
 
+from playhead_instrumentation import at_fork
 from playhead_instrumentation.spans.call import LogicalCall
 from playhead_instrumentation.spans.processor import end_span
 from playhead_instrumentation.spans.worker import Worker
@@ -55,7 +55,7 @@ class Calls:
         self._finish = finish
         self._open: set[LogicalCall] = set()
         self.worker = Worker()
-        os.register_at_fork(after_in_child=self._forget)
+        at_fork.in_child(self._forget)
 
     def begin(self, operation: str, wire: str, model: str, where: Where) -> LogicalCall:
         """Start the span of a call with what a sampler may want to know."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 import weakref
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Any
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
-from playhead_instrumentation import checks
+from playhead_instrumentation import at_fork, checks
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
@@ -29,7 +28,7 @@ class RecordingProcessor(SpanProcessor):
         self._lane: Callable[[], int] = lambda: 0
         self._ended: SpanProcessor = SpanProcessor()
         self._open: dict[int, weakref.ref[Span]] = {}
-        os.register_at_fork(after_in_child=self._disown)
+        at_fork.in_child(self._disown)
 
     def connect(self, sink: Sink, lane: Callable[[], int], ended: SpanProcessor) -> None:
         """Facts go to ``sink`` in the lane of the caller, finished spans to ``ended``."""

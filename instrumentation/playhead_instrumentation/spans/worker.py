@@ -8,12 +8,13 @@ When it is not there (after fork, while the interpreter goes down) the work is d
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 import weakref
 from collections import deque
 from typing import Protocol
+
+from playhead_instrumentation import at_fork
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +47,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._start_afresh()
-        afresh = weakref.WeakMethod(self._start_afresh)
-        os.register_at_fork(after_in_child=lambda: (again := afresh()) and again())
+        at_fork.in_child(self._start_afresh)
 
     def _start_afresh(self) -> None:
         # What the parent had handed over is the parent's to finish.

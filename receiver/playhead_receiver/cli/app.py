@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from playhead_receiver.cli.bisecting import STOPS, is_bisecting
 from playhead_receiver.cli.failures import INTERRUPTED, PIPE_CLOSED, exit_status, show_failure
 from playhead_receiver.cli.options import Verbs
 from playhead_receiver.cli.session import Session
@@ -126,7 +127,7 @@ def run(words: list[str]) -> int:
             as_json=session.as_json or "--json" in unread,
             verbose=session.verbose or "-v" in unread,
         )
-        return exit_status(problem)
+        return STOPS if is_bisecting(words) else exit_status(problem)
 
 
 def closing(verb: Callable[[], int], words: list[str]) -> int:

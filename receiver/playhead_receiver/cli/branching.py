@@ -95,21 +95,31 @@ on_unknown_option = click.option(
     help="What becomes of a write that was sent and not answered.",
 )
 
+reopen_option = click.option(
+    "--reopen",
+    type=click.Choice(["again", "fresh"]),
+    help="What MCP servers that go live are told: all, or nothing. Default: all, if it only reads.",
+)
+
 
 def unknown_decider(session: Session, on_unknown: str) -> Decide:
     """Who says what becomes of a write that was sent and not answered."""
 
     def decide(exchange: RecordedExchange) -> Unknown:
         what = f"{exchange.name} {exchange.key}"
+        if exchange.exchange.parts:
+            became = "is still open there: to go on, it is begun anew and told all again"
+        else:
+            became = "was sent and not answered, and may have been done"
         if on_unknown != "ask":
-            session.say(f"{what} was sent and not answered: {on_unknown}")
+            session.say(f"{what} {became.partition(',')[0].partition(':')[0]}: {on_unknown}")
             return "resend" if on_unknown == "resend" else "skip"
         if not sys.stdin.isatty():
             raise UsageError(
-                f"{what} was sent and not answered, and may have been done",
+                f"{what} {became}",
                 hint="say what becomes of it: --on-unknown resend, or --on-unknown skip",
             )
-        question = f"playhead: {what} was sent and not answered, and may have been done."
+        question = f"playhead: {what} {became}."
         answer: str = click.prompt(question, type=click.Choice(["resend", "skip"]), err=True)
         return "resend" if answer == "resend" else "skip"
 

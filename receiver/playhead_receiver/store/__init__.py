@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from playhead_receiver.lock import WriterLock
+from playhead_receiver.store.listing import place_of
 from playhead_receiver.store.protocol import (
     Batch,
     Change,
@@ -13,6 +14,7 @@ from playhead_receiver.store.protocol import (
     Receipt,
     RunStatus,
     RunSummary,
+    Sort,
     Store,
     StoredSpan,
     StoredTape,
@@ -33,11 +35,13 @@ __all__ = [
     "Receipt",
     "RunStatus",
     "RunSummary",
+    "Sort",
     "Store",
     "StoredSpan",
     "StoredTape",
     "Upkeep",
     "open_store",
+    "place_of",
     "restore",
 ]
 

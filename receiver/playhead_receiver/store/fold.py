@@ -102,6 +102,7 @@ def fold_run(
     if own or root is None or root.end_ns is None:
         # A process that serves goes on when a request is over.
         ends += [instance.seen_ns for instance in (own or instances)]
+    last_ns = max(ends, default=run.started_ns)
     models = dict.fromkeys(
         span.model for span in sorted(spans, key=lambda span: span.start_ns) if span.model
     )
@@ -115,7 +116,7 @@ def fold_run(
         agent=run.agent,
         status=status,
         started_ns=run.started_ns,
-        ended_ns=None if status == "running" else max(ends, default=run.started_ns),
+        ended_ns=None if status == "running" else last_ns,
         steps=sum(span.step or span.span_id in bare for span in spans),
         errors=sum(
             span.failed and (not span.attempt or span.span_id in bare) and span is not root
@@ -132,6 +133,8 @@ def fold_run(
         ],
         mode=run.mode,
         origin=run.origin,
+        spans=len(spans),
+        last_ns=last_ns,
     )
 
 

@@ -68,16 +68,66 @@ class RunSummary(msgspec.Struct, frozen=True):
     mode: str = "record"
     origin: str = ""
     """Run id of the run that this one replays or forks."""
+    spans: int = 0
+    """Spans that have come, and those that have started."""
+    last_ns: int = 0
+    """Last sign of life so far; ``ended_ns`` where the run is over."""
+    cached_tokens: int = 0
+    """Input tokens that came out of a provider's cache; part of ``input_tokens``."""
+    cache_write_tokens: int = 0
+    """Input tokens that went into it; part of ``input_tokens``."""
+    reasoning_tokens: int = 0
+    """Part of ``output_tokens``."""
+    cost_usd: float | None = None
+    """At the prices of the day; None where no price of what was used is known."""
+    unpriced: list[str] = []
+    """Models that used tokens and have no known price: the cost is without them."""
+    providers: list[str] = []
+    tools: list[str] = []
+    """Names of the tools that were executed, as all lists here in order of their first use."""
+    error_types: list[str] = []
+    """``error.type`` of what failed; ``_OTHER`` where it did not say."""
+    version: str = ""
+    """Of the agent, else of its service."""
+    environment: str = ""
+    """``deployment.environment.name``."""
+    conversation: str = ""
+    """``gen_ai.conversation.id``."""
 
 
-class Query(msgspec.Struct, frozen=True):
-    """Which runs, newest first."""
+Sort: TypeAlias = Literal["started", "duration", "cost", "tokens", "steps", "errors"]
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs, in which order. What is None does not matter."""
 
     agent: str | None = None
     status: RunStatus | None = None
     mode: str | None = "record"
     """``record``: forks and resumes too, but no process that serves; another mode; or None for all."""
     limit: int = 50
+    version: str | None = None
+    environment: str | None = None
+    conversation: str | None = None
+    model: str | None = None
+    """One of its models; so with the next three."""
+    provider: str | None = None
+    tool: str | None = None
+    error_type: str | None = None
+    has_errors: bool | None = None
+    """Whether a step of it failed, whatever became of the run."""
+    started_from_ns: int | None = None
+    started_before_ns: int | None = None
+    duration_from_ns: int | None = None
+    duration_below_ns: int | None = None
+    cost_from_usd: float | None = None
+    """A run of unknown cost is neither above nor below anything."""
+    cost_below_usd: float | None = None
+    sort: Sort = "started"
+    ascending: bool = False
+    """Least first; else greatest, which is newest, first. Equals come in order of their trace ids."""
+    after: str = ""
+    """Only what comes behind this place; `place_of` says that of the last run of a page."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -134,7 +184,7 @@ class Store(Protocol):
         ...
 
     def runs(self, query: Query) -> Iterator[RunSummary]:
-        """Summaries of runs, newest first."""
+        """Summaries of the runs that ``query`` asks for. `UsageError` if its ``after`` is no place."""
         ...
 
     def resolve(self, name: str) -> RunSummary:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.run import held
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, Fact
+from playhead_semconv.facts import Content, ExchangeId, Fact
 from playhead_semconv.seams import Tape
 
 OWN_DOING = ("CancelledError", "GeneratorExit", "KeyboardInterrupt", "SystemExit")
@@ -30,6 +32,7 @@ class CutTape:
         self._tape = tape
         self._end = end
         self._replaced = {fact.seq: fact for fact in replaced}
+        self._settled = list(_settled(tape, end))
 
     @property
     def instance(self) -> bytes:
@@ -40,12 +43,41 @@ class CutTape:
         """Facts with ``seq > after``, ascending."""
         for fact in self._tape.facts(after):
             if fact.seq >= self._end:
-                return
+                break
             yield self._replaced.get(fact.seq, fact)
+        yield from (fact for fact in self._settled if fact.seq > after)
 
     def read(self, content: Content) -> bytes:
         """The bytes of a content of this tape."""
         return content.inline if _is_whole(content) else self._tape.read(content)  # type: ignore[return-value]
+
+
+def _settled(tape: Tape, end: int) -> Iterator[Fact]:
+    """The ends of writes that had been answered before number ``end``, but for that; numbered on.
+
+    A program that closes an answer when it has read it asks for other things meanwhile.
+    """
+    asked: set[ExchangeId] = set()
+    open: set[ExchangeId] = set()
+    ends: dict[ExchangeId, Fact] = {}
+    for fact in tape.facts():
+        id = fact.exchange
+        if id is None:
+            continue
+        if fact.seq < end:
+            if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST:
+                if id.kind == "http" and fact.attributes.get(a.PLAYHEAD_ASK_EFFECT) == "write":
+                    asked.add(id)
+            elif fact.name == e.PLAYHEAD_EXCHANGE_DATA and id in asked:
+                open.add(id)
+            elif fact.name == e.PLAYHEAD_EXCHANGE_END:
+                open.discard(id)
+        elif id in open:
+            open.discard(id)
+            if fact.name == e.PLAYHEAD_EXCHANGE_END and not _is_left(fact):
+                ends[id] = fact
+    for number, fact in enumerate(ends.values()):
+        yield msgspec.structs.replace(fact, seq=end + number)
 
 
 def _is_whole(content: Content) -> bool:

@@ -10,13 +10,13 @@ from playhead_replay.exchanges import RecordedExchange
 from playhead_replay.forks.answer import edited_answer
 from playhead_replay.forks.cut import CutTape, end_of_life, unanswered
 from playhead_replay.forks.edits import REQUEST, RESPONSE, TOOL_RESULT, last_tool_message
-from playhead_replay.forks.resume import Decide, decisions, run_id
+from playhead_replay.forks.resume import Decide, decisions, reopened, run_id
 from playhead_replay.launch import require_whole
 from playhead_replay.run import Run
 from playhead_replay.steps import Step
 from playhead_semconv.edits import applied
 from playhead_semconv.errors import UsageError
-from playhead_semconv.plans import Edit, Plan, Unknown
+from playhead_semconv.plans import Edit, Plan, Reopen, Unknown
 from playhead_semconv.seams import Tape
 
 
@@ -28,11 +28,13 @@ def fork_of(
     exchange: RecordedExchange | None = None,
     decide: Decide,
     offline: bool = False,
+    reopen: Reopen | None = None,
 ) -> tuple[Tape, Plan]:
     """The tape that is played, and the plan.
 
     ``at``: the step that goes live, or whose answer is edited; None: as far as the program agrees with
     the whole tape. ``exchange``: the one of its attempts that is meant. ``edits``: with their roots.
+    ``reopen``: see `reopened`.
     `UsageError` where that makes no sense, `TapeGap` and `TapeMissing` where the tape is not whole.
     """
     require_whole(run)
@@ -44,7 +46,8 @@ def fork_of(
             )
         whole = CutTape(run.tape, end_of_life(run.tape))
         open = unanswered(whole)
-        return whole, Plan("fork", origin, unknown=decisions(open, decide), offline=offline)
+        how = reopened(whole, reopen, f"playhead fork {run.name}")
+        return whole, Plan("fork", origin, unknown=decisions(open, decide), offline=offline, reopen=how)
     attempts = [exchange] if exchange is not None else run.exchanges_of(at)
     _require_boundary(run, at, attempts)
     first, last = attempts[0], attempts[-1]
@@ -61,9 +64,8 @@ def fork_of(
             applied(request_of(first), of_request)
     open = [one for one in unanswered(tape) if one.exchange.id != first.exchange.id]
     unknown: dict[str, Unknown] = {**decisions(open, decide), str(first.exchange.id): "resend"}
-    plan = Plan(
-        "fork", origin, agrees=True, unknown=unknown, edits=own, changed=changed, offline=offline
-    )
+    how = reopened(tape, reopen, f"playhead fork {run.name}:{at.number}")
+    plan = Plan("fork", origin, True, unknown, own, changed, offline, how)
     return tape, plan
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
-from playhead_replay.exchanges import RecordedExchange
+from playhead_replay.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.forks.cut import CutTape, end_of_life, unanswered
 from playhead_replay.launch import require_whole
-from playhead_replay.run import Run
+from playhead_replay.run import Run, held
+from playhead_semconv.connections import STDIO, is_server, may_not_repeat
 from playhead_semconv.errors import UsageError
-from playhead_semconv.plans import Plan, Unknown
+from playhead_semconv.plans import Plan, Reopen, Unknown
+from playhead_semconv.seams import Tape
 
 Decide = Callable[[RecordedExchange], Unknown]
 """What becomes of something that writes, was sent, and was not answered."""
 
 
-def resume_of(run: Run, decide: Decide) -> tuple[CutTape, Plan]:
+def resume_of(run: Run, decide: Decide, reopen: Reopen | None = None) -> tuple[CutTape, Plan]:
     """The tape that is played, and the plan.
 
     `UsageError` where ``run`` has come to its end, `TapeGap` and `TapeMissing` where its tape is not
@@ -28,12 +31,43 @@ def resume_of(run: Run, decide: Decide) -> tuple[CutTape, Plan]:
         )
     require_whole(run)
     tape = CutTape(run.tape, end_of_life(run.tape))
-    return tape, Plan("resume", run_id(run), unknown=decisions(unanswered(tape), decide))
+    how = reopened(tape, reopen, f"playhead resume {run.name}")
+    unknown = decisions(unanswered(tape), decide)
+    return tape, Plan("resume", run_id(run), unknown=unknown, reopen=how)
 
 
 def decisions(open: list[RecordedExchange], decide: Decide) -> dict[str, Unknown]:
     """By exchange id, for what writes."""
-    return {str(one.exchange.id): decide(one) for one in open if one.exchange.ask.effect == "write"}
+    return {
+        str(one.exchange.id): decide(one)
+        for one in open
+        if one.exchange.ask.effect == "write" and not is_server(one.exchange)
+    }
+
+
+def reopened(tape: Tape, reopen: Reopen | None, command: str) -> Reopen:
+    """How servers go live that are open where ``tape`` ends. ``command``: of the fork, for the hint.
+
+    `UsageError` where nobody has said, and one was told what may not be told again.
+    """
+    if reopen is not None:
+        return reopen
+    whole = held(tape)
+    asked = exchanges_of(whole)
+    open = {
+        one.key.removeprefix(STDIO): one for one in asked if one.end is None and is_server(one.exchange)
+    }
+    for one in asked:
+        if one.end is None or not may_not_repeat(one.exchange):
+            continue
+        label = str(json.loads(one.request).get("server"))
+        if label in open:
+            raise UsageError(
+                f"{one.key} may not be repeated, and {label}, which was told so, is still open there",
+                cause="a server that goes live is started anew, and told again what it was told",
+                hint=f"tell it all again: {command} --reopen again; or nothing: --reopen fresh",
+            )
+    return "again"
 
 
 def run_id(run: Run) -> str:

@@ -1,21 +1,13 @@
 """MCP clients: a real server on stdio and over streamable HTTP."""
 
-import socket
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
 import pytest
 from support.again import recorded, replayed
+from support.mcp_programs import SERVER, over_http
 from support.programs import Program, attributes
 
 from playhead_replay import compare
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fidelity
-
-SERVER = Path(__file__).parents[2] / "support" / "mcp_server.py"
 
 AGENT = """
 import asyncio, os, sys
@@ -129,23 +121,6 @@ def test_a_tool_call_has_a_span(tmp_path):
     assert "order 81, call 1" in found[a.GEN_AI_TOOL_CALL_RESULT]
     failed = [attributes(span).get(a.ERROR_TYPE) for span in spans]
     assert failed.count("tool_error") == 1
-
-
-@contextmanager
-def over_http() -> Iterator[str]:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    serving = subprocess.Popen(
-        [sys.executable, str(SERVER), str(port)], stderr=subprocess.PIPE, text=True
-    )
-    try:
-        assert serving.stderr is not None
-        assert any("running on" in line for line in serving.stderr), "the server does not start"
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        serving.kill()
-        serving.communicate()
 
 
 def test_a_server_over_http_is_answered_from_the_tape(tmp_path):

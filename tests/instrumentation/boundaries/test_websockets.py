@@ -240,6 +240,11 @@ def test_a_replay_is_identical_with_the_server_gone(program, level):
     assert report.verdict == "identical"
 
 
+def test_closing_does_not_wait_for_its_time_limit():
+    _, tape, _ = recorded(many_sync, "strict")
+    assert [fact for fact in tape.named(e.PLAYHEAD_WAKE) if fact.exchange.kind == "join"] == []
+
+
 def test_the_tape_holds_messages_as_the_program_has_them():
     _, tape, _ = recorded(talk)
     [exchange] = tape.exchanges().values()

@@ -4,7 +4,9 @@ import os
 import threading
 
 import pytest
+from opentelemetry import trace
 
+from playhead_instrumentation.spans.calls import Calls
 from playhead_instrumentation.spans.worker import Worker
 
 
@@ -114,12 +116,25 @@ def test_after_fork_the_child_finishes_its_own_and_not_the_parents(worker):
     assert [name for name, _ in done] == ["parent"]
 
 
+def spans_thread() -> threading.Thread:
+    """The newest thread of a worker."""
+    alive = [one for one in threading.enumerate() if one.name == "playhead-spans" and one.is_alive()]
+    return max(alive, key=lambda thread: thread.native_id or 0)
+
+
 def test_the_thread_ends_with_its_worker():
     worker = Worker()
     worker.start()
-    thread = next(
-        one for one in reversed(threading.enumerate()) if one.name == "playhead-spans" and one.is_alive()
-    )
+    thread = spans_thread()
     del worker
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_the_thread_ends_with_the_calls_whose_it_is():
+    calls = Calls(lambda: trace.get_tracer("test"), lambda call: None)
+    calls.worker.start()
+    thread = spans_thread()
+    del calls
     thread.join(20)
     assert not thread.is_alive()

@@ -100,3 +100,22 @@ def test_the_replays_tape_may_be_kept(playhead: CommandLine, recorded: str, tmp_
     kept = tmp_path / "now.tape"
     assert playhead("replay", "--keep", str(kept)).status == 0
     assert playhead("show", str(kept)).lines[0].startswith("now success, 1 step")
+
+
+def test_from_a_step_on_the_replay_is_shown(playhead: CommandLine, stage: Stage):
+    made = stage.made(HandMade())
+    recorded = store_run(playhead.data_dir, made)
+    done = playhead("replay", recorded, "--from", "1")
+    assert done.status == 0
+    assert done.lines[0] == "  1 exact   chat gpt-4o"
+    assert "stdout" in done.lines and "  hello" in done.lines
+    assert done.lines[-1] == "identical (exit 0)"
+    found = json.loads(playhead("replay", f"{recorded}:1", "--json").out)
+    [step] = found["steps"]
+    assert (step["number"], step["recorded_number"], step["fidelity"]) == (1, 1, "exact")
+    assert step["printed"] == [{"stream": "stdout", "text": "hello\n"}]
+    beyond = playhead("replay", recorded, "--from", "2")
+    assert (beyond.status, beyond.err.splitlines()[0]) == (
+        2,
+        f"error[usage]: {recorded} has steps 1 to 1, not 2",
+    )

@@ -12,6 +12,7 @@ import click
 from playhead_receiver.cli.branching import (
     delivered,
     on_unknown_option,
+    reopen_option,
     said_of,
     started,
     unknown_decider,
@@ -25,7 +26,7 @@ from playhead_semconv.errors import UsageError
 if TYPE_CHECKING:
     from playhead_receiver.cli.points import Point
     from playhead_replay import Run
-    from playhead_semconv.plans import Edit
+    from playhead_semconv.plans import Edit, Reopen
 
 BY_HAND = "\0"
 """``--edit`` without a value."""
@@ -50,6 +51,7 @@ REFUSED = 3
 @click.option("--offline", is_flag=True, help="Nothing goes to the world: what would is refused.")
 @click.option("--in-place", is_flag=True, help="Work in the run's own folder, not in a copy of it.")
 @on_unknown_option
+@reopen_option
 @click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
 @click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
 def command(
@@ -62,6 +64,7 @@ def command(
     offline: bool,
     in_place: bool,
     on_unknown: str,
+    reopen: Reopen | None,
     python: str,
     cwd: str,
 ) -> int:
@@ -92,6 +95,7 @@ def command(
                 exchange=None if point is None else point.exchange,
                 decide=unknown_decider(session, on_unknown),
                 offline=offline,
+                reopen=reopen,
             )
             place = folder_of(run.command, cwd)
             for _ in range(times):

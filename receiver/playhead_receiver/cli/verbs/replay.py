@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from playhead_receiver.cli.bisecting import judged
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.printing import print_lines
 from playhead_receiver.cli.runs import opened_run, parse_target
 from playhead_receiver.cli.session import Session
+from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead_replay import Replay
@@ -21,7 +23,7 @@ STYLES = {"identical": "green", "diverged": "yellow", "blocked": "red"}
 
 
 @verb("replay", short_help="run the recorded command again, answered from its tape")
-@click.argument("target", metavar="[RUN]", required=False)
+@click.argument("target", metavar="[RUN[:POINT]]", required=False)
 @click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
 @click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
 @click.option("--force", is_flag=True, help="Replay although the script has changed.")
@@ -43,6 +45,13 @@ STYLES = {"identical": "green", "diverged": "yellow", "blocked": "red"}
     help="Write the report as JUnit XML too.",
 )
 @click.option("--output", is_flag=True, help="Show what the program printed now, on stderr.")
+@click.option("--from", "point", metavar="POINT", help="Show what happens from this step on.")
+@click.option(
+    "--bisect",
+    metavar="GOLDEN",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Judge this commit for git bisect run: 0 good, 1 bad, 125 cannot be judged.",
+)
 def command(
     session: Session,
     target: str | None,
@@ -55,17 +64,33 @@ def command(
     checks: tuple[Path, ...],
     junitxml: Path | None,
     output: bool,
+    point: str | None,
+    bisect: Path | None,
 ) -> int:
     """Run the recorded command again, with every exchange answered from its tape.
 
     Nothing goes live and the network is refused, but for what --live and --allow name. Prints the
-    fidelity report. Exit status: 0 identical, 1 diverged, 2 there is nothing to replay, 3 blocked.
+    fidelity report; with --from first the steps from there on, all from the tape. Exit status: 0
+    identical, 1 diverged, 2 there is nothing to replay, 3 blocked.
     """
+    from playhead_receiver.cli.points import find_point
     from playhead_replay import replay
     from playhead_replay.junit import junit_xml
+    from playhead_replay.shown import shown_from
 
+    if bisect is not None:
+        if target or point or live or allow or keep or junitxml:
+            raise UsageError(
+                "--bisect judges a golden: no RUN, and of the options --python, --cwd and --check",
+                hint="git bisect run playhead replay --bisect tests/goldens/NAME.tape",
+            )
+        return judged(session, bisect, python=python, cwd=cwd, checks=checks)
     began = time.monotonic()
-    with opened_run(session, parse_target(target)) as run:
+    wanted = parse_target(target, point)
+    with opened_run(session, wanted) as run:
+        found = find_point(run, wanted.point) if wanted.point else None
+        if found is not None and found.snapped:
+            session.say(found.snapped)
         session.progress(f"replaying {run.name}")
         done = replay(
             run,
@@ -78,6 +103,9 @@ def command(
             checks=checks,
             say=session.say,
         )
+        steps = [] if found is None else list(shown_from(run, done, found.step.number))
+        if found is not None and not steps:
+            session.say(f"the replay did not come to step {found.step.number}")
     if junitxml is not None:
         again = _again(target or run.name, python=python, cwd=cwd, force=force)
         junitxml.write_bytes(junit_xml(done.report, again, time.monotonic() - began))
@@ -85,8 +113,15 @@ def command(
         session.err.file.write(done.stderr.decode(errors="replace"))
         session.err.file.write(done.stdout.decode(errors="replace"))
     if session.as_json:
-        session.print_json(done.report.to_json())
+        from playhead_receiver.cli.views.shown import shown_object
+
+        more = {} if found is None else {"steps": [shown_object(step) for step in steps]}
+        session.print_json({**done.report.to_json(), **more})
     else:
+        if steps:
+            from playhead_receiver.cli.views.shown import shown_lines
+
+            print_lines(session, (line for step in steps for line in shown_lines(step)), cut=False)
         _print(session, done)
         if done.report.first_divergence is not None and done.report.first_divergence.step:
             session.suggest(f"playhead show {run.name}:{done.report.first_divergence.step}")

@@ -11,6 +11,7 @@ import click
 from playhead_receiver.cli.branching import (
     delivered,
     on_unknown_option,
+    reopen_option,
     said_of,
     started,
     unknown_decider,
@@ -23,14 +24,23 @@ from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead_replay import Run
+    from playhead_semconv.plans import Reopen
 
 
 @verb("resume", short_help="bring a dead run to its end")
 @click.argument("target", metavar="[RUN]", required=False)
 @on_unknown_option
+@reopen_option
 @click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
 @click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
-def command(session: Session, target: str | None, on_unknown: str, python: str, cwd: str) -> int:
+def command(
+    session: Session,
+    target: str | None,
+    on_unknown: str,
+    reopen: Reopen | None,
+    python: str,
+    cwd: str,
+) -> int:
     """Bring a dead run to its end: from its tape as far as that goes, then for real.
 
     Nothing of the first part happens again: no request, no write. It is a new run, shown under the dead
@@ -45,7 +55,7 @@ def command(session: Session, target: str | None, on_unknown: str, python: str, 
         delivered(session, house)
         with opened_run(session, wanted) as run:
             _require_dead(run)
-            tape, plan = resume_of(run, unknown_decider(session, on_unknown))
+            tape, plan = resume_of(run, unknown_decider(session, on_unknown), reopen)
             session.progress(f"resuming {run.name}")
             folder = folder_of(run.command, cwd)
             status, made = started(session, house, tape, plan, python=python, folder=folder)

@@ -149,15 +149,16 @@ def _messages(messages: Messages) -> Iterator[Text]:
         yield Text("system", TITLE)
         yield from (line for part in messages.system for line in _part(part))
     for message in messages.input:
-        yield from _message(message, "→")
+        yield from message_lines(message, "→")
     for message in messages.output:
-        yield from _message(message, "←")
+        yield from message_lines(message, "←")
     if messages.tools:
         yield Text()
         yield Text("tools: " + ", ".join(tool.name for tool in messages.tools), FAINT)
 
 
-def _message(message: InputMessage | OutputMessage, arrow: str) -> Iterator[Text]:
+def message_lines(message: InputMessage | OutputMessage, arrow: str) -> Iterator[Text]:
+    """One message, behind an empty line. ``arrow``: whether it went to the model or came from it."""
     yield Text()
     yield Text(f"{arrow} {message.role}", TITLE)
     for part in message.parts:

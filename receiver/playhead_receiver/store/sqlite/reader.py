@@ -6,6 +6,7 @@ import queue
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import apsw
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.fold import InstanceRow, RunRow, SpanRow, fold_run
+from playhead_receiver.store.listing import asks_for, order_of, place_after
 from playhead_receiver.store.prepare import open_run
 from playhead_receiver.store.protocol import Change, Query, RunSummary, StoredSpan
 from playhead_receiver.store.sqlite.schema import open_reader, speaking_of
@@ -21,16 +23,6 @@ from playhead_semconv.errors import StoreUnavailable
 
 CHANGES_BYTES = 16 * 1024 * 1024
 """About how much one call of `changes` brings into memory."""
-
-RUNS_AT_ONCE = 64
-"""Runs that a listing reads at a time."""
-
-_MAY_HAVE_FAILED = (
-    "(EXISTS (SELECT 1 FROM span WHERE span.trace_id = run.trace_id AND failed)"
-    " OR EXISTS (SELECT 1 FROM run_instance JOIN instance ON instance.id = run_instance.instance"
-    " WHERE run_instance.trace_id = run.trace_id AND instance.failed))"
-)
-"""What is true of every run that has failed, and of few others."""
 
 _RUN = "SELECT trace_id, name, agent, mode, origin, started_ns, arrived_ns FROM run"
 
@@ -131,32 +123,18 @@ class Reader:
     # Runs
 
     def runs(self, query: Query) -> Iterator[RunSummary]:
-        """Summaries, newest first."""
-        wanted = ["1"]
-        values: list[Any] = []
-        for column, value in (("agent", query.agent), ("mode", query.mode)):
-            if column == "mode" and value == "record":
-                wanted.append("mode NOT IN ('replay', 'service')")
-            elif value is not None:
-                wanted.append(f"{column} = ?")
-                values.append(value)
-        if query.status == "failure":
-            wanted.append(_MAY_HAVE_FAILED)
-        wanted.append("(started_ns < ? OR (started_ns = ? AND trace_id > ?))")
-        sql = f"{_RUN} WHERE {' AND '.join(wanted)} ORDER BY started_ns DESC, trace_id LIMIT ?"
-        given, before, last = 0, (1 << 63) - 1, b""
-        while True:
-            page = [RunRow(*row) for row in self.all(sql, (*values, before, before, last, RUNS_AT_ONCE))]
-            for run in page:
-                if given >= query.limit:
-                    return
-                summary = self._fold(run)
-                if query.status is None or summary.status == query.status:
-                    given += 1
-                    yield summary
-            if len(page) < RUNS_AT_ONCE:
-                return
-            before, last = page[-1].started_ns, page[-1].trace_id
+        """Summaries, in the order that the query wants."""
+        after = place_after(query)
+        rows = [RunRow(*row) for row in self.all(f"{_RUN} ORDER BY started_ns DESC, trace_id")]
+        runs: Iterator[RunSummary] = map(self._fold, rows)
+        if query.sort != "started" or query.ascending:
+            runs = iter(sorted(runs, key=lambda run: order_of(run, query)))
+        wanted = (run for run in runs if asks_for(query, run))
+        if after is not None:
+            measure, trace_id = after
+            place = (measure if query.ascending else -measure), trace_id
+            wanted = (run for run in wanted if order_of(run, query) > place)
+        return islice(wanted, query.limit)
 
     def run_named(self, name: str) -> RunSummary | None:
         """The run of exactly this name."""

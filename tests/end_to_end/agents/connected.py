@@ -1,0 +1,99 @@
+"""An agent that keeps something open while it asks a model: a server, a channel, a child."""
+
+import asyncio
+import os
+import sys
+from contextlib import asynccontextmanager
+
+from openai import AsyncOpenAI
+
+KIND, WHERE, TOOL = sys.argv[1:]
+STEPS = 4
+
+
+@asynccontextmanager
+async def mcp_session():
+    from mcp import ClientSession, StdioServerParameters
+    from mcp.client.stdio import stdio_client
+    from mcp.client.streamable_http import streamable_http_client
+
+    async def told(progress, total, message):
+        print("progress", progress, total)
+
+    server = StdioServerParameters(
+        command=sys.executable, args=[WHERE], env={"TRACE": os.environ["TRACE"]}
+    )
+    opened = streamable_http_client(WHERE) if KIND == "http" else stdio_client(server)
+    async with opened as (read, write, *_), ClientSession(read, write) as session:
+        await session.initialize()
+        print(sorted(tool.name for tool in (await session.list_tools()).tools))
+
+        async def use(name, **arguments):
+            result = await session.call_tool(name, arguments, progress_callback=told)
+            return result.content[0].text
+
+        yield use
+
+
+@asynccontextmanager
+async def grpc_channel():
+    import grpc
+
+    async with grpc.aio.insecure_channel(WHERE) as channel, grpc.aio.insecure_channel(WHERE) as other:
+
+        async def use(name, number=0):
+            ask = (channel if number % 2 else other).unary_unary("/test.Service/Ask")
+            return (await ask(f"{name} {number}".encode())).decode()
+
+        yield use
+
+
+@asynccontextmanager
+async def blocking_channel():
+    import grpc
+
+    with grpc.insecure_channel(WHERE) as channel:
+        ask = channel.unary_unary("/test.Service/Ask")
+
+        async def use(name, number=0):
+            question = f"{name} {number}".encode()
+            return (ask.future(question).result() if number % 2 else ask(question)).decode()
+
+        yield use
+
+
+@asynccontextmanager
+async def child():
+    counting = 'n=0; while read line; do n=$((n+1)); echo "$n:$line"; done'
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec("sh", "-c", counting, stdin=pipe, stdout=pipe)
+
+    async def use(name, number=0):
+        process.stdin.write(f"{name} {number}\n".encode())
+        return (await process.stdout.readline()).decode().strip()
+
+    yield use
+    process.stdin.close()
+    await process.wait()
+
+
+OTHERS = {
+    "child": child,
+    "grpc": blocking_channel,
+    "grpc.aio": grpc_channel,
+}
+
+
+async def main():
+    opened = OTHERS.get(KIND, mcp_session)
+    client = AsyncOpenAI(max_retries=0)
+    async with opened() as use:
+        for number in range(STEPS):
+            found = await use(TOOL, number=number)
+            asked = [{"role": "user", "content": found}]
+            answer = await client.chat.completions.create(model="gpt-5.5", messages=asked)
+            print(number, found, answer.choices[0].message.content, flush=True)
+        print(await use(TOOL, number=STEPS))
+
+
+asyncio.run(main())
