@@ -101,6 +101,8 @@ class Session:
         """Tapes of forked processes, at a replay. Set by whoever starts it."""
         self.for_worker: Callable[[IndexedTape], Told] = lambda _: Told({}, ())
         """What a process that is started again, at a replay, is told. Set by whoever starts it."""
+        self.environment_of_child: Callable[[Any], Any] = lambda env: env
+        """The environment for a child that was to have ``env`` (None: ours), with the trace in it."""
         self._open: set[Open] = set()
         self._before_asking: list[Callable[[], None]] = []
 

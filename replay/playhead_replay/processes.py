@@ -31,6 +31,9 @@ FORK = "os.fork"
 WORKERS = "multiprocessing."
 """How a call begins that has `multiprocessing` start a process."""
 
+TERMINAL = "pty."
+"""How a call begins that forks onto a terminal."""
+
 STANDING_FOR = {"python": "{python}", "cwd": "{cwd}"}
 """In what a parent told its child, in the place of the interpreter and of the folder of the run."""
 
@@ -89,6 +92,8 @@ def children_of(
         if call.startswith(WORKERS):
             name = " ".join([names.get(str(parent), "python"), *asked.get("command", ())])
         names[tape.instance.hex()] = name
+        if call.startswith(TERMINAL):
+            why_not = "it was forked onto a terminal"
         if call == FORK or call.startswith(WORKERS):
             name = f"fork of {name}" if call == FORK else name
             yield ChildProcess(once(name), tape, command, here, within=True)

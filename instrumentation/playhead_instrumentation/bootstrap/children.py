@@ -19,14 +19,12 @@ from opentelemetry import baggage, propagate, trace
 from opentelemetry.context import Context
 from opentelemetry.propagators.textmap import Getter, Setter
 
-from playhead_instrumentation.boundaries.process_words import EXCHANGE, PARENT
+from playhead_instrumentation.boundaries.process_words import EXCHANGE, PARENT, VARIABLES
 from playhead_instrumentation.boundaries.process_workers import HANDED, exchange_of_start
 from playhead_instrumentation.patches import Unpatchable, required
 
 SITE = str(Path(__file__).parent / "site")
 """A folder that makes Python children of this process record too."""
-
-VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", PARENT, EXCHANGE)
 
 log = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""A fork server of `multiprocessing` is no process of the run; each of its children is, from its first word.
+"""A fork server of `multiprocessing` is no process of the run; each of its children is.
 
 So nothing is recorded in it, and recording starts in a child once that is told what it is to do.
 """

@@ -1,4 +1,4 @@
-"""A process of a replay: the one that the launcher starts, and those that `multiprocessing` starts in it."""
+"""A process of a replay: the one that the launcher starts, or one that starts in that."""
 
 from __future__ import annotations
 

@@ -280,6 +280,8 @@ def _watch_children(recording: Recording, plumbing: Patches) -> None:
         util.register_after_fork(recording, arrange)
 
     family = Children(context, instance)
+    if recording.session is not None:
+        recording.session.environment_of_child = family.environment
     plumbing.when_imported("subprocess", "subprocess", family.patch_subprocess)
     plumbing.when_imported("multiprocessing.util", "multiprocessing", family.patch_multiprocessing)
     plumbing.when_imported("multiprocessing.spawn", "multiprocessing.spawn", family.patch_preparation)

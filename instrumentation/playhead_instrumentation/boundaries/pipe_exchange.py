@@ -67,6 +67,8 @@ def answered(
     ``body``: what makes it another; ``writes``: it tells another process something.
     `PipeBlocked` where no tape answers.
     """
+    if session.driver.ending and not session.driver.fenced:
+        return live()
     try:
         session.settle()
         call = session.driver.open(KIND, key, body, {}, effect="write" if writes else "read")
@@ -80,7 +82,10 @@ def answered(
         call.end("error", None, record_of(verdict.error, str))
         raise PipeBlocked(key, verdict.error.cause or verdict.error.what) from None
     # Raised here in both cases: a program that prints the traceback prints the same.
-    data, error = _again(call, verdict) if isinstance(verdict, Played) else _live(session, call, live)
+    if isinstance(verdict, Played):
+        data, error = _again(session, call, verdict)
+    else:
+        data, error = _live(session, call, live)
     if error is not None:
         raise error.with_traceback(None)
     return data
@@ -94,12 +99,16 @@ def _live(session: Session, call: Call, live: Callable[[], bytes | None]) -> Out
         with lanes.Outside():
             data = live()
     except Exception as error:
-        call.end("error", call.arrive().wait(), record_of(error, session.redactor.text))
+        at = call.arrive().wait()
+        if not session.driver.ending:
+            call.end("error", at, record_of(error, session.redactor.text))
         return None, error
     except BaseException:
         call.end("abandoned")
         raise
     at = call.arrive().wait()
+    if session.driver.ending:
+        return data, None
     if data is None or len(data) > session.settings.file_limit_bytes:
         withheld = {} if data is None else {a.PLAYHEAD_PIPE_WITHHELD_BYTES: len(data)}
         call.end("complete", at, values=withheld)
@@ -110,21 +119,22 @@ def _live(session: Session, call: Call, live: Callable[[], bytes | None]) -> Out
     return data, None
 
 
-def _again(call: Call, played: Played) -> Outcome:
+def _again(session: Session, call: Call, played: Played) -> Outcome:
     end = played.exchange.end
     values: dict[str, Any] = {} if end is None else dict(end.values)
     if size := values.get(a.PLAYHEAD_PIPE_WITHHELD_BYTES):
-        call.exhausted(error := PipeBlocked(played.exchange.ask.key, f"{size} bytes were too many to keep"))
+        error = PipeBlocked(played.exchange.ask.key, f"{size} bytes were too many to keep")
+        call.exhausted(error)
         call.end("error", None, record_of(error, str))
         return None, error
     at = call.arrive(1).wait()
-    if end is None:
+    if end is None or session.driver.ending:
         stay()  # the process ends, as it did when nothing had come
     if played.exchange.parts:
         data = played.part(0)
         call.part(data, at)
         call.end("complete")
         return data, None
-    error = None if end is None else end.error
-    call.end("complete" if error is None else "error", at, error)
-    return None, None if error is None else again(error, OSError)
+    raised = None if end is None else end.error
+    call.end("complete" if raised is None else "error", at, raised)
+    return None, None if raised is None else again(raised, OSError)

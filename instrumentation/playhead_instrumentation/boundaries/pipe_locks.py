@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import os
 import threading
+from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from playhead_instrumentation.boundaries.pipe_exchange import answered, recording
 from playhead_instrumentation.lanes import Shadow
@@ -54,7 +55,8 @@ class _Lock:
 
     def acquire(self: Any, block: bool = True, timeout: float | None = None) -> bool:
         """As the real one."""
-        session, real = recording(), super().acquire  # type: ignore[misc]
+        session, above = recording(), cast("Any", super())
+        real: Callable[..., bool] = above.acquire
         if session is None:
             return real(block, timeout)
         played = session.driver.fenced
@@ -102,11 +104,13 @@ class _Lock:
         return super()._is_mine()  # type: ignore[misc]
 
     def _get_value(self: Any) -> int:
-        session, real = recording(), super()._get_value  # type: ignore[misc]
+        session, above = recording(), cast("Any", super())
+        real: Callable[[], int] = above._get_value
         return real() if session is None else session.driver.reads.read("pipe/value", real)
 
     def _is_zero(self: Any) -> bool:
-        session, real = recording(), super()._is_zero  # type: ignore[misc]
+        session, above = recording(), cast("Any", super())
+        real: Callable[[], bool] = above._is_zero
         return real() if session is None else session.driver.reads.read("pipe/zero", real)
 
 

@@ -11,6 +11,8 @@ from playhead_instrumentation.boundaries import (
     process_calls,
     process_fork,
     process_popen,
+    process_pty,
+    process_uvloop,
     process_words,
     process_workers,
 )
@@ -24,8 +26,10 @@ def watch(patches: Patches, session: Session) -> None:
     process_words.remember(str(session.process.attributes.get(a.PLAYHEAD_RUN_CWD, "")))
     process_popen.watch(patches)
     process_asyncio.watch(patches)
+    process_uvloop.watch(patches)
     process_calls.watch(patches)
     process_fork.watch(patches)
+    process_pty.watch(patches)
     process_workers.watch(patches)
     pipe_messages.watch(patches)
     pipe_locks.watch(patches)

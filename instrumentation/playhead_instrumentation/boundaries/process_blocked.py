@@ -21,7 +21,6 @@ EVENTS: Final = {
     "os.spawn": "os.spawn",
     "os.startfile": "os.startfile",
     "os.forkpty": "os.forkpty",
-    "pty.spawn": "pty.spawn",
 }
 """Audit events of what starts a program, and what the program calls it."""
 

@@ -5,40 +5,31 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import shlex
 import signal
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 from playhead_instrumentation.boundaries.process_blocked import block
 from playhead_instrumentation.boundaries.process_exchange import CHILDREN, Child, begin, recording
-from playhead_instrumentation.boundaries.process_words import Started, words_of
+from playhead_instrumentation.boundaries.process_words import VARIABLES, Started, words_of
 from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.lanes import Outside, Shadow
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import Patches
 
 _waitpid_for_real = os.waitpid if hasattr(os, "waitpid") else None
 _kill_for_real = os.kill
 
 PATCHED: dict[str, Callable[..., Any]] = {}
 
+WITH_ENVIRONMENT = {"execv": "execve", "execvp": "execvpe"}
+"""What replaces a process, and its form that is told the environment."""
+
 
 def watch(patches: Patches) -> None:
     """Patch `os`."""
     if os.name == "posix":
         patches.attempt("os processes", patch)
-        patches.when_imported("pty", "pty", patch_pty)
-
-
-def patch_pty(module: ModuleType) -> None:
-    """`pty.fork` takes a refusal for a system without terminals, and forks in another way."""
-    if not hasattr(required(module, "fork"), "__playhead__"):
-        module.__dict__["fork"] = _function(module.fork, _pty_fork)
-
-
-def _pty_fork(original: Any) -> Any:
-    block("a process on a terminal of its own (pty.fork)")
-    return original()
 
 
 def patch() -> None:
@@ -90,9 +81,19 @@ def _system(original: Any, command: Any) -> Any:
         return child.wait()
     child.started(0)
     with Outside():
-        status = original(command)
+        status = original(_traced(command, child))
     child.exited(status, in_turn=True)
     return status
+
+
+def _traced(command: Any, child: Child) -> Any:
+    """A command line of the shell that hands its children the trace."""
+    environ = child.environment(None)
+    given = [f"{name}={shlex.quote(environ[name])}" for name in VARIABLES if name in environ]
+    if not given:
+        return command
+    text = f"export {' '.join(given)}; {os.fsdecode(command)}"
+    return os.fsencode(text) if isinstance(command, bytes) else text
 
 
 @_patches("_spawnvef")
@@ -105,10 +106,14 @@ def _spawn(original: Any, mode: int, file: Any, args: Any, env: Any, func: Any) 
     if child.played is not None:
         pid = child.start_again()
         return child.wait() if waits else pid
+    function = WITH_ENVIRONMENT.get(getattr(func, "__name__", ""))
+    if env is not None or function is not None:
+        env = child.environment(env)
+        func = func if function is None else getattr(os, function)
     try:
         if waits:
             child.started(0)
-        with Outside() if waits else Shadow():
+        with child.execs(), Outside() if waits else Shadow():
             found = original(mode, file, args, env, func)
     except BaseException as error:
         child.failed(error)
@@ -129,7 +134,7 @@ def _posix_spawn(call: str, original: Any, path: Any, argv: Any, env: Any, **opt
         return child.start_again()
     try:
         with Shadow():
-            pid = original(path, argv, env, **options)
+            pid = original(path, argv, child.environment(env), **options)
     except BaseException as error:
         child.failed(error)
         raise
@@ -151,11 +156,13 @@ def _exec(original: Any, path: Any, argv: Any, *env: Any) -> Any:
             child.start_again()
         os._exit(0)
     try:
-        return original(path, argv, *env)
+        return _execve(path, argv, child.environment(env[0] if env else None))
     except BaseException as error:
         child.failed(error)
         raise
 
+
+_execve = os.execve
 
 PATCHED["execv"] = PATCHED["execve"] = _exec
 

@@ -13,6 +13,7 @@ from typing import Any
 from playhead_instrumentation.boundaries import entropy, files
 from playhead_instrumentation.boundaries.process_exchange import begin, recording
 from playhead_instrumentation.boundaries.process_words import FORK, Started
+from playhead_instrumentation.lanes import Shadow
 from playhead_instrumentation.patches import Patches, required
 
 
@@ -44,7 +45,8 @@ def _fork(original: Any) -> int:
     if played is not None and tape is None:
         return child.start_again()  # raises what was raised
     try:
-        with session.process.forks(str(child.call.id)):
+        # What others do at a fork (OpenTelemetry describes the process anew) is not the program's.
+        with session.process.forks(str(child.call.id)), Shadow():
             pid = original()
     except BaseException as error:
         child.failed(error)

@@ -227,8 +227,12 @@ def patch_forkserver(module: ModuleType) -> None:
                 _launch(child, launch, popen, process)
             popen.__dict__["_playhead_child"] = starting.child
 
+    @functools.wraps(poll)
+    def ended(popen: Any, flag: int = os.WNOHANG) -> int | None:
+        return _poll(popen, poll, flag)
+
     start.__dict__["__playhead__"] = True
-    owner._launch, owner.poll = start, functools.wraps(poll)(functools.partialmethod(_poll, poll))
+    owner._launch, owner.poll = start, ended
 
 
 def _launch(child: Child | None, launch: Any, popen: Any, process: Any) -> None:
@@ -249,7 +253,7 @@ def _spawn_instead(popen: Any, process: Any) -> None:
     popen.pid, popen.sentinel, popen.finalizer = made.pid, made.sentinel, made.finalizer
 
 
-def _poll(popen: Any, original: Any, flag: int = os.WNOHANG) -> int | None:
+def _poll(popen: Any, original: Any, flag: int) -> int | None:
     child: Child | None = popen.__dict__.get("_playhead_child")
     if child is None or child.passes or recording() is None or popen.returncode is not None:
         return original(popen, flag)

@@ -327,6 +327,8 @@ class Driver:
         self.reads = Reads(sink, self.declare, tape)
         self.wakes = Wakes(sink, gate, self.reads, self.declare, wakes, goes_on=printed is not None)
         self._printed = printed
+        self.ending = False
+        """Whether the process ends: what threads do that end with it is no part of the run."""
         self.killed: Callable[[], None] | None = None
         """Ends this process, where it was killed when recorded; called where it would end by itself."""
         self.files: Files
@@ -521,6 +523,7 @@ class Driver:
 
     def close(self) -> None:
         """Nobody waits for a turn any more."""
+        self.ending = True
         keep_wakes(None)
         self.gate.close()
 

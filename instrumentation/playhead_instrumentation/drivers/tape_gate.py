@@ -201,7 +201,7 @@ class TapeGate(HeldGate):
         return None
 
     def _in_vain(self) -> Waiting | None:
-        """Who waits for what the tape does not hold; a thread that the end of the process ends, later."""
+        """Who waits for what the tape does not hold; a thread that ends with its process later."""
         if not self._never or not self._refuses():
             return None
         patient = REAL.now_s() <= self._progress_s + self._patience_s

@@ -1,4 +1,4 @@
-"""Processes of `multiprocessing` that speak with each other, in the ways that are named on the command line."""
+"""Processes of `multiprocessing` that speak with each other, in the ways that are asked for."""
 
 from __future__ import annotations
 
@@ -108,9 +108,7 @@ def manager(context: Any) -> None:
     with context.Manager() as manager:
         names, log, lock, event = manager.dict(), manager.list(), context.Lock(), context.Event()
         jobs = context.JoinableQueue()
-        workers = [
-            context.Process(target=note, args=(names, log, lock, event, jobs)) for _ in range(2)
-        ]
+        workers = [context.Process(target=note, args=(names, log, lock, event, jobs)) for _ in range(2)]
         for worker in workers:
             worker.start()
         for one in ("one", "two", "three", None, None):
