@@ -97,6 +97,8 @@ class Session:
         """The files that the run works on; at replay, where they lie in the scratch folder."""
         self.reopened: Callable[[IndexedTape], Driver] = lambda _: driver
         """The driver of a fork, at a replay: with the tape that answers there. Set by `start`."""
+        self.here: Callable[[], trace.Span] = trace.get_current_span
+        """The span that the program is in, at last the root of its run. Set by whoever starts it."""
         self.forks: Sequence[IndexedTape] = ()
         """Tapes of forked processes, at a replay. Set by whoever starts it."""
         self.for_worker: Callable[[IndexedTape], Told] = lambda _: Told({}, ())

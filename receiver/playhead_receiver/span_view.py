@@ -33,6 +33,9 @@ STEPS = frozenset(
 PARENT_IS_REMOTE = 0x300
 """Both bits of a span's flags that say: its parent is known to be in another process."""
 
+UNNAMED_ERROR = "_OTHER"
+"""What stands for the type of an error that has none."""
+
 _Field = descriptor_pb2.FieldDescriptorProto
 _TYPES = {
     "bytes": _Field.TYPE_BYTES,
@@ -114,6 +117,40 @@ SpanView: Any = _CLASSES["Span"]
 """A span whose attributes are a map."""
 
 
+class Label(msgspec.Struct, frozen=True, array_like=True):
+    """What many spans have in common; stored once for all that do. Fields are added at the end only."""
+
+    attempt: bool = False
+    """An HTTP attempt below a logical call, not a call of its own."""
+    step: bool = False
+    model: str = ""
+    """Of the response, else of the request."""
+    asked_model: str = ""
+    """Of the request, where the response names another."""
+    provider: str = ""
+    tool: str = ""
+    """The tool that was executed."""
+    error_type: str = ""
+    """Of a failed span, `UNNAMED_ERROR` where it does not say; empty for others."""
+    version: str = ""
+    """Of the agent."""
+
+
+class Usage(msgspec.Struct, frozen=True, array_like=True):
+    """Tokens that a span says were used."""
+
+    input: int = 0
+    """With those of the next two."""
+    cached: int = 0
+    cache_write: int = 0
+    output: int = 0
+    """With those of reasoning."""
+    reasoning: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.input or self.output)
+
+
 class SpanSummary(msgspec.Struct, frozen=True):
     """What lists and folds need to know of a span."""
 
@@ -128,13 +165,10 @@ class SpanSummary(msgspec.Struct, frozen=True):
     """Ended with status ERROR."""
     local_root: bool
     """No parent, or one in another process."""
-    attempt: bool
-    """An HTTP attempt below a logical call, not a call of its own."""
-    step: bool
     agent: str
-    model: str
-    input_tokens: int
-    output_tokens: int
+    conversation: str
+    label: Label
+    usage: Usage
 
 
 class ResourceSummary(msgspec.Struct, frozen=True):
@@ -145,6 +179,8 @@ class ResourceSummary(msgspec.Struct, frozen=True):
     host: str
     instance: bytes
     """The process instance that playhead recorded, empty for others."""
+    version: str
+    environment: str
 
 
 @lru_cache(maxsize=256)
@@ -160,6 +196,8 @@ def resource_summary(resource: bytes) -> ResourceSummary:
         service="" if service.startswith("unknown_service") else service,
         host=str(found.get(a.HOST_NAME) or ""),
         instance=_hex(instance, 16),
+        version=str(found.get(a.SERVICE_VERSION) or ""),
+        environment=str(found.get(a.DEPLOYMENT_ENVIRONMENT_NAME) or ""),
     )
 
 
@@ -167,7 +205,8 @@ def summarize(span: Any) -> SpanSummary:
     """Look at a `SpanView`."""
     at = span.attributes
     operation = _text(at, a.GEN_AI_OPERATION_NAME)
-    step = operation in STEPS
+    failed = span.status.code == trace_pb2.Status.STATUS_CODE_ERROR
+    model, asked = _text(at, a.GEN_AI_RESPONSE_MODEL), _text(at, a.GEN_AI_REQUEST_MODEL)
     return SpanSummary(
         trace_id=span.trace_id,
         span_id=span.span_id,
@@ -175,16 +214,46 @@ def summarize(span: Any) -> SpanSummary:
         name=span.name,
         start_ns=span.start_time_unix_nano,
         end_ns=span.end_time_unix_nano,
-        failed=span.status.code == trace_pb2.Status.STATUS_CODE_ERROR,
+        failed=failed,
         local_root=not span.parent_span_id or span.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE,
-        attempt=not operation
-        and span.kind != trace_pb2.Span.SPAN_KIND_SERVER
-        and (a.HTTP_REQUEST_METHOD in at or a.RPC_SYSTEM in at),
-        step=step,
         agent=_text(at, a.GEN_AI_AGENT_NAME),
-        model=_text(at, a.GEN_AI_RESPONSE_MODEL) or _text(at, a.GEN_AI_REQUEST_MODEL),
-        input_tokens=_number(at, a.GEN_AI_USAGE_INPUT_TOKENS),
-        output_tokens=_number(at, a.GEN_AI_USAGE_OUTPUT_TOKENS),
+        conversation=_text(at, a.GEN_AI_CONVERSATION_ID),
+        label=_label(
+            not operation
+            and span.kind != trace_pb2.Span.SPAN_KIND_SERVER
+            and (a.HTTP_REQUEST_METHOD in at or a.RPC_SYSTEM in at),
+            operation in STEPS,
+            model or asked,
+            asked if model and model != asked else "",
+            _text(at, a.GEN_AI_PROVIDER_NAME) or _text(at, a.GEN_AI_SYSTEM),
+            _text(at, a.GEN_AI_TOOL_NAME) if operation == Operation.EXECUTE_TOOL else "",
+            (_text(at, a.ERROR_TYPE) or UNNAMED_ERROR) if failed else "",
+            _text(at, a.GEN_AI_AGENT_VERSION),
+        ),
+        usage=_usage(at),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _label(*found: Any) -> Label:
+    return Label(*found)
+
+
+_NO_USAGE = Usage()
+
+
+def _usage(at: Any) -> Usage:
+    given = _number(at, a.GEN_AI_USAGE_INPUT_TOKENS)
+    taken = _number(at, a.GEN_AI_USAGE_OUTPUT_TOKENS)
+    if not given and not taken:
+        return _NO_USAGE
+    written = _number(at, a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS)
+    return Usage(
+        given,
+        _number(at, a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS),
+        written or _number(at, a.GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS),
+        taken,
+        _number(at, a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS),
     )
 
 

@@ -13,6 +13,7 @@ from playhead_replay.outputs import Effect, Outputs, Stream
 from playhead_replay.reads import counts_of_reads, live_reads
 from playhead_replay.report import Divergence, DivergenceKind, OutputCheck, Report
 from playhead_replay.run import Run
+from playhead_replay.states import state_differences, states_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.difference import (
@@ -64,6 +65,7 @@ class _Comparison:
         requests = list(self._requests())
         responses = list(self._responses())
         effects = list(self._effects())
+        states = list(self._states())
         streams = [
             *self._stream("stdout", self._outputs.stdout, self._outputs_now.stdout),
             *self._stream("stderr", self._outputs.stderr, self._outputs_now.stderr),
@@ -76,6 +78,7 @@ class _Comparison:
             *self._reads(),
             *self._moved(),
             *self._checks(),
+            *states,
             *effects,
             *streams,
             *answers,
@@ -103,6 +106,7 @@ class _Comparison:
                     str(len(self._outputs.effects)),
                     str(len(self._outputs_now.effects)),
                 ),
+                *self._state_check(states),
             ],
             divergences=found,
             reads=counts_of_reads(self._tape, self._now),
@@ -321,6 +325,21 @@ class _Comparison:
             for one in Run.of_tape(self._now).failed_checks:
                 what = f"check {one.name} failed at {one.span}"
                 yield Divergence("check", what, one.step, detail=one.said, seq=one.seq)
+
+    def _states(self) -> Iterator[Divergence]:
+        """States that the program said otherwise."""
+        sides = states_of(self._tape, self._run.steps), states_of(self._now)
+        for recorded, now, difference in state_differences(*sides):
+            one = recorded or now
+            assert one is not None
+            seq = AT_THE_END if now is None else now.seq
+            step = self._step_before(seq) if recorded is None else recorded.step or None
+            yield Divergence("state", one.name, step, after=True, difference=difference, seq=seq)
+
+    def _state_check(self, found: list[Divergence]) -> Iterator[OutputCheck]:
+        sides = [str(len(states_of(tape))) for tape in (self._tape, self._now)]
+        if sides != ["0", "0"]:
+            yield OutputCheck("states", not found, *sides)
 
     def _effects(self) -> Iterator[Divergence]:
         tape = [effect for effect in self._outputs.effects]

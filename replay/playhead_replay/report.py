@@ -28,6 +28,7 @@ DivergenceKind: TypeAlias = Literal[
     "exit",
     "inbound",
     "effect",
+    "state",
     "check",
     "unused",
 ]
@@ -115,7 +116,7 @@ class OutputCheck:
     """One output, compared."""
 
     name: str
-    """stdout, stderr, exit or (of a service) inbound response, requests, responses, effects."""
+    """stdout, stderr, exit or (of a service) inbound response, requests, responses, effects, states."""
     same: bool
     tape: str
     """Its size or value on the tape."""

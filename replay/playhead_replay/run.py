@@ -27,6 +27,7 @@ from playhead_replay.messages import Messages, messages_of
 from playhead_replay.outputs import Outputs
 from playhead_replay.prices import Cost, cost_of
 from playhead_replay.spans import Span, grow, spans_of
+from playhead_replay.states import State, states_of
 from playhead_replay.steps import Step, number_steps
 from playhead_replay.tapefile import laid_out
 from playhead_semconv import attributes as a
@@ -322,6 +323,11 @@ class Run:
                     number = None if step is None else step.number
                     found.append(FailedCheck(name, span, said, number, fact.seq))
         return found
+
+    @property
+    def states(self) -> list[State]:
+        """What its processes said of their state, in order."""
+        return [state for tape in self.tapes for state in states_of(tape, self.steps)]
 
     def step(self, number: int) -> Step | None:
         """The step of that number, from 1."""

@@ -45,6 +45,8 @@ class Plan(msgspec.Struct, frozen=True):
     """Nothing goes to the world."""
     reopen: Reopen = "again"
     """How a connection goes live that is open where the tape ends."""
+    states: dict[str, list[Edit]] = {}
+    """By id: changes of a state that the program says, and goes on with."""
 
 
 def write_plan(plan: Plan) -> bytes:

@@ -41,6 +41,7 @@ from playhead_semconv.errors import (
 )
 from playhead_semconv.facts import Content, ExchangeId, Fact
 from playhead_semconv.folds import fold_exchanges
+from playhead_semconv.otlp import set_attributes
 
 WRITING_PROCESS = Path(__file__).parent / "writing_process.py"
 DEADLINE_S = 60.0
@@ -410,6 +411,8 @@ class StoreSuite:
             missing=[],
             spans=6,
             last_ns=made.facts[-1].time_ns,
+            cost_usd=0.00522,
+            tools=["search"],
         )
 
     def test_runs_are_named_after_their_agent_and_never_alike(self, store: Store):
@@ -651,6 +654,84 @@ class StoreSuite:
             pages += page
             query = msgspec.structs.replace(query, after=place_of(page[-1], query))
         assert pages == whole
+
+    def test_runs_are_found_by_what_they_used(self, store: Store):
+        for number in range(1, 13):
+            trace = bytes([number]) * 16
+            used: dict[str, Any] = {
+                "gen_ai__provider__name": "openai" if number % 2 else "anthropic",
+                "gen_ai__request__model": "gpt-4o" if number % 2 else "claude-sonnet-4-5",
+                "gen_ai__conversation__id": f"talk {number // 4}",
+                "gen_ai__agent__version": f"1.{number % 3}",
+            }
+            spans = [
+                span_of(trace, 1, name="root"),
+                span_of(trace, 2, parent=1, gen_ai__operation__name="chat", **used, **_usage(number)),
+                span_of(
+                    trace,
+                    3,
+                    parent=1,
+                    error=number > 8,
+                    gen_ai__operation__name="execute_tool",
+                    gen_ai__tool__name=f"tool {number % 5}",
+                    **({"error.type": "timeout"} if number > 10 else {}),
+                ),
+            ]
+            store.commit(Batch(spans))
+
+        def found(**given: Any) -> list[int]:
+            return [int(run.trace_id[:2], 16) for run in store.runs(Query(ascending=True, **given))]
+
+        assert found(provider="anthropic") == [2, 4, 6, 8, 10, 12]
+        assert found(model="gpt-4o", version="1.1") == [1, 7]
+        assert found(conversation="talk 1") == [4, 5, 6, 7]
+        assert found(tool="tool 3") == [3, 8]
+        assert found(tool="tool 3", sort="cost", model="gpt-4o") == [3]
+        assert found(has_errors=True) == [9, 10, 11, 12]
+        assert found(has_errors=False, limit=2) == [1, 2]
+        assert found(error_type="timeout", status="success") == [11, 12]
+        assert found(error_type="_OTHER", agent="refund") == [9, 10]
+        # 1000 and 10 tokens a step: $ 0.0026 of one model, $ 0.00315 of the other
+        assert found(cost_from_usd=0.0286, cost_below_usd=0.0378) == [10, 11]
+        assert found(model="gpt-5000") == found(environment="prod") == []
+        (twelve,) = store.runs(Query(sort="cost", limit=1))
+        assert (twelve.cost_usd, twelve.providers, twelve.error_types) == (
+            0.0378,
+            ["anthropic"],
+            ["timeout"],
+        )
+
+    def test_version_and_environment_are_those_of_the_resource(self, store: Store):
+        for number, environment in enumerate(("prod", "staging"), 1):
+            envelope = ResourceSpans.FromString(span_of(bytes([number]) * 16, 1).otlp)
+            more = {a.SERVICE_VERSION: f"2.{number}", a.DEPLOYMENT_ENVIRONMENT_NAME: environment}
+            set_attributes(envelope.resource.attributes, more)
+            span = StoredSpan(bytes([number]) * 16, b"", envelope.SerializeToString())
+            store.commit(Batch([span]))
+        (run,) = store.runs(Query(environment="staging"))
+        assert (run.trace_id[:2], run.version, run.environment) == ("02", "2.2", "staging")
+        assert [run.environment for run in store.runs(Query(version="2.1"))] == ["prod"]
+
+    def test_each_kind_of_token_has_its_price(self, store: Store):
+        used: dict[str, Any] = {
+            "gen_ai.provider.name": "anthropic",
+            "gen_ai.request.model": "claude-sonnet-4-5",
+            "gen_ai.usage.input_tokens": 50_000,
+            "gen_ai.usage.output_tokens": 1_000,
+            "gen_ai.usage.cache_read.input_tokens": 40_000,
+            "gen_ai.usage.cache_write.input_tokens": 8_000,
+            "gen_ai.usage.reasoning.output_tokens": 600,
+        }
+        unknown = {**used, "gen_ai.request.model": "home-grown-1"}
+        trace, other = b"1" * 16, b"2" * 16
+        store.commit(Batch([span_of(trace, 1, **used), span_of(trace, 2, **unknown)]))
+        store.commit(Batch([span_of(other, 1, **unknown)]))
+        priced, unpriced = run_of(store, trace), run_of(store, other)
+        # 2,000 at $ 3 a million, 40,000 at 0.30, 8,000 at 3.75, 1,000 at 15
+        assert (priced.cost_usd, priced.unpriced) == (0.063, ["home-grown-1"])
+        assert (unpriced.cost_usd, unpriced.unpriced) == (None, ["home-grown-1"])
+        assert (priced.cached_tokens, priced.cache_write_tokens) == (80_000, 16_000)
+        assert (priced.input_tokens, priced.reasoning_tokens) == (100_000, 1_200)
 
     def test_a_place_that_is_none_is_refused(self, store: Store):
         for after in ("x", "1", "1.xy", "1.00"):

@@ -3,6 +3,7 @@
 import os
 import stat
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,37 @@ import zstandard
 from conformance.store_suite import StoreSuite
 from support.batches import facts_of, span_of
 
-from playhead_receiver.store import Batch, Query, open_store
+from playhead_receiver.store import Batch, Query, Receipt, Store, open_store
 from playhead_semconv.errors import StoreBusy, StoreUnavailable
 from playhead_semconv.facts import Content, Fact
 
 
 class TestSqlite(StoreSuite):
     engine = "sqlite"
+
+
+class TestSummedUp(StoreSuite):
+    """All of it again, with lists that are read from summaries."""
+
+    engine = "sqlite"
+
+    @pytest.fixture
+    def store(self, place: Path) -> Iterator[Store]:
+        opened: Any = open_store(place)
+        commit = opened.commit
+
+        def commit_and_sum_up(batch: Batch) -> Receipt:
+            receipt = commit(batch)
+            while opened.sum_up():
+                pass
+            return receipt
+
+        opened.commit = commit_and_sum_up
+        yield opened
+        if not opened._reader._closed:
+            assert not list(opened._reader.all("SELECT 1 FROM run WHERE stale OR summary IS NULL"))
+            assert [found for found in opened.verify() if found.what == "run"] == []
+        opened.close()
 
 
 def test_only_the_owner_may_read(tmp_path: Path):

@@ -333,13 +333,16 @@ class ScriptedServer:
 
 
 def _read(stream: Any, number: int) -> Request | None:
+    """The next request; None of one that its client did not send whole, as where it was killed."""
     line = stream.readline().decode("latin-1").split()
     if len(line) != 3:
         return None
     headers: dict[str, str] = {}
-    while (raw := stream.readline().decode("latin-1").strip()) != "":
+    while (raw := stream.readline().decode("latin-1")).strip():
         name, _, value = raw.partition(":")
         headers[name.strip().lower()] = value.strip()
+    if not raw:
+        return None
     if "chunked" in headers.get("transfer-encoding", ""):
         body = b""
         while (size := int(stream.readline().split(b";")[0], 16)) > 0:
@@ -347,7 +350,10 @@ def _read(stream: Any, number: int) -> Request | None:
             stream.readline()
         stream.readline()
     else:
-        body = stream.read(int(headers.get("content-length", 0)))
+        size = int(headers.get("content-length", 0))
+        body = stream.read(size)
+        if len(body) < size:
+            return None
     return Request(line[0], line[1], headers, body, number)
 
 

@@ -179,6 +179,7 @@ def _start(
             if tape is None
             else lambda headers: recording.adopt(Context(), trace.SpanKind.INTERNAL) or Context(),
         )
+        running.here = lambda: trace.get_current_span(recording.adopt(None, trace.SpanKind.INTERNAL))
         agent = "" if os.environ.get(PARENT) else settings.agent
         root.name, root.attributes = described(agent, running.process.attributes)
         ended = recording.outlet.span_processor if recording.outlet is not None else SpanProcessor()

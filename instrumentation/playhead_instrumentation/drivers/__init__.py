@@ -18,6 +18,7 @@ from playhead_instrumentation.drivers.held_gate import HeldGate
 from playhead_instrumentation.drivers.played_files import PlayedFiles
 from playhead_instrumentation.drivers.player import Player, deliveries
 from playhead_instrumentation.drivers.printed import Printed
+from playhead_instrumentation.drivers.states import States
 from playhead_instrumentation.drivers.strict_gate import StrictGate
 from playhead_instrumentation.drivers.tape_gate import TapeGate
 from playhead_instrumentation.drivers.verdict import World
@@ -105,6 +106,7 @@ def _open_branch(
     gate = BranchGate(order, level=branch.level, spun=branch.spun, going=branch.going)
     printed = Printed(tape, redactor.text)
     driver = Driver(sink, redactor, branch, gate, branch.lane_ends, tape, branch.wakes, printed=printed)
+    driver.states = States(sink, redactor, driver.declare, tape, plan.states, linked=True)
     gate.on_moved = driver.moved
     _expect(driver, branch, order)
     workspace = Workspace.of_process(file_limit_bytes, recorded_cwd=branch.cwd)

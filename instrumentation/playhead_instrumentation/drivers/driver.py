@@ -25,6 +25,7 @@ from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.drivers.gate import Gate, Turn
 from playhead_instrumentation.drivers.printed import Printed
 from playhead_instrumentation.drivers.reads import Reads
+from playhead_instrumentation.drivers.states import States
 from playhead_instrumentation.drivers.verdict import Live, Played, Refused, Source, Verdict
 from playhead_instrumentation.drivers.waiting import Waiting
 from playhead_instrumentation.drivers.wakes import Wakes
@@ -333,6 +334,8 @@ class Driver:
         """Ends this process, where it was killed when recorded; called where it would end by itself."""
         self.files: Files
         """Who answers what the program asks of files; set by `open_driver`."""
+        self.states = States(sink, redactor, self.declare, tape)
+        """Puts the states that the program says on the tape."""
         self.requests: list[Played] = []
         """Those that came to the program on the tape that is played."""
         self.boot: list[Delivery] = []

@@ -1,4 +1,8 @@
-"""The fold of a run's facts and spans into its summary. Engine-neutral and pure."""
+"""The fold of a run's spans and processes into its summary. Engine-neutral and pure.
+
+What its spans say is a `SpanFold`, which engines keep; what its processes say changes with every sign of
+life and is read at the time of the question.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from playhead_receiver.span_view import Label, ResourceSummary, Usage
+from playhead_receiver.store.costs import NANO, cost_of
 from playhead_receiver.store.protocol import RunStatus, RunSummary
 
 HEARTBEAT_NS = 5_000_000_000
@@ -29,6 +35,7 @@ class RunRow(msgspec.Struct, frozen=True):
     started_ns: int
     arrived_ns: int
     """When something of it last came in, by the receiver's clock."""
+    conversation: str = ""
 
 
 class SpanRow(msgspec.Struct, frozen=True):
@@ -40,11 +47,38 @@ class SpanRow(msgspec.Struct, frozen=True):
     end_ns: int | None
     failed: bool = False
     local_root: bool = False
-    attempt: bool = False
-    step: bool = False
-    model: str = ""
-    input_tokens: int = 0
-    output_tokens: int = 0
+    label: Label = Label()
+    usage: Usage = Usage()
+    resource: int = 0
+    """Row of its resource; 0 where it is not known yet."""
+
+
+class SpanFold(msgspec.Struct, frozen=True, array_like=True):
+    """What the spans of a run say of it together, so that they need not be read again.
+
+    Fields are added at the end only, with a default.
+    """
+
+    root: bytes
+    """Empty where no root is known."""
+    root_ended: bool
+    root_failed: bool
+    last_ns: int
+    """Their latest end or start; 0 without spans."""
+    spans: int
+    steps: int
+    errors: int
+    usage: Usage
+    cost: int | None
+    """Billionths of a dollar; see `RunSummary.cost_usd`."""
+    unpriced: list[str]
+    models: list[str]
+    providers: list[str]
+    tools: list[str]
+    error_types: list[str]
+    version: str
+    resource: int
+    """Row of the resource of the root, else of the first span."""
 
 
 class InstanceRow(msgspec.Struct, frozen=True):
@@ -84,47 +118,79 @@ class InstanceRow(msgspec.Struct, frozen=True):
         return missing
 
 
-def fold_run(
-    run: RunRow, spans: Sequence[SpanRow], instances: Sequence[InstanceRow], now_ns: int
-) -> RunSummary:
-    """The summary of ``run``.
-
-    ``spans``: finished and pending ones. ``instances``: all that took part, in order of their start.
-    """
+def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
+    """What ``spans``, finished and pending ones, say of their run together."""
     root = _root(spans)
+    by_time = sorted(spans, key=lambda span: span.start_ns)
+    bare = _bare_requests(spans)
+    counted = _token_bearers(spans)
+    cost, unpriced = cost_of((span.label, span.usage, span.start_ns) for span in counted)
+    wrong = [
+        span for span in by_time if span.failed and (not span.label.attempt or span.span_id in bare)
+    ]
+    named = next((span for span in by_time if span.resource), None)
+    if root is not None and root.resource:
+        named = root
+    return SpanFold(
+        root=b"" if root is None else root.span_id,
+        root_ended=root is not None and root.end_ns is not None,
+        root_failed=root is not None and root.failed,
+        last_ns=max(
+            (span.start_ns if span.end_ns is None else span.end_ns for span in spans), default=0
+        ),
+        spans=len(spans),
+        steps=sum(span.label.step or span.span_id in bare for span in spans),
+        errors=sum(span is not root for span in wrong),
+        usage=Usage(
+            sum(span.usage.input for span in counted),
+            sum(span.usage.cached for span in counted),
+            sum(span.usage.cache_write for span in counted),
+            sum(span.usage.output for span in counted),
+            sum(span.usage.reasoning for span in counted),
+        ),
+        cost=cost,
+        unpriced=unpriced,
+        models=_distinct(span.label.model for span in by_time),
+        providers=_distinct(span.label.provider for span in by_time),
+        tools=_distinct(span.label.tool for span in by_time),
+        error_types=_distinct(span.label.error_type for span in wrong),
+        version=next((span.label.version for span in by_time if span.label.version), ""),
+        resource=0 if named is None else named.resource,
+    )
+
+
+def summary_of(
+    run: RunRow,
+    spans: SpanFold,
+    resource: ResourceSummary | None,
+    instances: Sequence[InstanceRow],
+    now_ns: int,
+) -> RunSummary:
+    """The summary of ``run``. ``instances``: all that took part, in order of their start."""
     own = [instance for instance in instances if instance.trace_id == run.trace_id]
-    leader = next((one for one in own if root is None or one.span_id == root.span_id), None)
+    leader = next((one for one in own if not spans.root or one.span_id == spans.root), None)
     if leader is None and own and not any(one.trace_id != run.trace_id for one in instances):
         leader = own[0]
-    status = _status(run, root, leader, instances, now_ns)
-    ends = [span.end_ns for span in spans if span.end_ns is not None]
-    ends += [span.start_ns for span in spans if span.end_ns is None]
-    if own or root is None or root.end_ns is None:
+    status = _status(run, spans, leader, instances, now_ns)
+    last_ns = spans.last_ns if spans.spans else 0
+    if own or not spans.root_ended:
         # A process that serves goes on when a request is over.
-        ends += [instance.seen_ns for instance in (own or instances)]
-    last_ns = max(ends, default=run.started_ns)
-    models = dict.fromkeys(
-        span.model for span in sorted(spans, key=lambda span: span.start_ns) if span.model
-    )
-    counted = _token_bearers(spans)
-    bare = _bare_requests(spans)
-    root_id = root.span_id if root is not None else leader.span_id if leader is not None else b""
+        last_ns = max([last_ns, *(instance.seen_ns for instance in (own or instances))])
+    root = spans.root or (b"" if leader is None else leader.span_id)
+    last_ns = last_ns or run.started_ns
     return RunSummary(
         name=run.name,
         trace_id=run.trace_id.hex(),
-        root_span_id=root_id.hex(),
+        root_span_id=root.hex(),
         agent=run.agent,
         status=status,
         started_ns=run.started_ns,
         ended_ns=None if status == "running" else last_ns,
-        steps=sum(span.step or span.span_id in bare for span in spans),
-        errors=sum(
-            span.failed and (not span.attempt or span.span_id in bare) and span is not root
-            for span in spans
-        ),
-        input_tokens=sum(span.input_tokens for span in counted),
-        output_tokens=sum(span.output_tokens for span in counted),
-        models=list(models),
+        steps=spans.steps,
+        errors=spans.errors,
+        input_tokens=spans.usage.input,
+        output_tokens=spans.usage.output,
+        models=spans.models,
         instances=[instance.instance.hex() for instance in instances],
         missing=[
             (instance.instance.hex(), first, last)
@@ -133,9 +199,24 @@ def fold_run(
         ],
         mode=run.mode,
         origin=run.origin,
-        spans=len(spans),
+        spans=spans.spans,
         last_ns=last_ns,
+        cached_tokens=spans.usage.cached,
+        cache_write_tokens=spans.usage.cache_write,
+        reasoning_tokens=spans.usage.reasoning,
+        cost_usd=None if spans.cost is None else spans.cost / NANO,
+        unpriced=spans.unpriced,
+        providers=spans.providers,
+        tools=spans.tools,
+        error_types=spans.error_types,
+        version=spans.version or ("" if resource is None else resource.version),
+        environment="" if resource is None else resource.environment,
+        conversation=run.conversation,
     )
+
+
+def _distinct(words: Iterable[str]) -> list[str]:
+    return [word for word in dict.fromkeys(words) if word]
 
 
 def _root(spans: Iterable[SpanRow]) -> SpanRow | None:
@@ -146,7 +227,7 @@ def _root(spans: Iterable[SpanRow]) -> SpanRow | None:
 
 def _status(
     run: RunRow,
-    root: SpanRow | None,
+    spans: SpanFold,
     leader: InstanceRow | None,
     instances: Sequence[InstanceRow],
     now_ns: int,
@@ -154,9 +235,9 @@ def _status(
     if leader is not None:
         if not leader.exited:
             return "running" if leader.alive(now_ns) else "interrupted"
-        return "failure" if leader.failed or (root is not None and root.failed) else "success"
-    if root is not None and root.end_ns is not None:
-        return "failure" if root.failed else "success"
+        return "failure" if leader.failed or spans.root_failed else "success"
+    if spans.root_ended:
+        return "failure" if spans.root_failed else "success"
     if instances:
         alive = any(instance.alive(now_ns) for instance in instances)
     else:
@@ -169,10 +250,15 @@ def _bare_requests(spans: Sequence[SpanRow]) -> set[bytes]:
     known = {span.span_id: span for span in spans}
     bare: set[bytes] = set()
     for span in spans:
-        if not span.attempt or span.local_root:
+        if not span.label.attempt or span.local_root:
             continue
         above, seen = known.get(span.parent), {span.span_id}
-        while above is not None and above.span_id not in seen and not above.step and not _inside(above):
+        while (
+            above is not None
+            and above.span_id not in seen
+            and not above.label.step
+            and not _inside(above)
+        ):
             seen.add(above.span_id)
             above = known.get(above.parent)
         if above is None or above.span_id in seen:
@@ -181,12 +267,12 @@ def _bare_requests(spans: Sequence[SpanRow]) -> set[bytes]:
 
 
 def _inside(span: SpanRow) -> bool:
-    return span.attempt and not span.local_root
+    return span.label.attempt and not span.local_root
 
 
 def _token_bearers(spans: Sequence[SpanRow]) -> list[SpanRow]:
     """Spans with usage, without those whose descendants report it already."""
-    bearing = {span.span_id: span for span in spans if span.input_tokens or span.output_tokens}
+    bearing = {span.span_id: span for span in spans if span.usage}
     if not bearing:
         return []
     parents = {span.span_id: span.parent for span in spans}

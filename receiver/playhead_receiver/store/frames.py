@@ -11,11 +11,14 @@ LEVEL = 3
 _local = threading.local()
 
 
-def compress(data: bytes) -> bytes:
+def compress(data: bytes, level: int = LEVEL) -> bytes:
     """One zstd frame."""
-    if not hasattr(_local, "compressor"):
-        _local.compressor = zstandard.ZstdCompressor(level=LEVEL)
-    return _local.compressor.compress(data)
+    if not hasattr(_local, "compressors"):
+        _local.compressors = dict[int, zstandard.ZstdCompressor]()
+    known: dict[int, zstandard.ZstdCompressor] = _local.compressors
+    if level not in known:
+        known[level] = zstandard.ZstdCompressor(level=level)
+    return known[level].compress(data)
 
 
 def decompress(data: bytes) -> bytes:

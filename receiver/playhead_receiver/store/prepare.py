@@ -7,12 +7,14 @@ frame; spans of one trace become one *bundle*, whose frame the engine fills (`pa
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.span_view import (
+    Label,
     ResourceSummary,
     SpanSummary,
     open_frame,
@@ -28,6 +30,7 @@ from playhead_semconv.facts import Content, Fact, digest_of
 OFFLOAD_BYTES = 512 * 1024
 """A fact's body of more than this goes to the blob folder."""
 
+_encode_label = msgspec.msgpack.Encoder().encode
 _encode_facts = msgspec.msgpack.Encoder().encode
 _decode_facts: msgspec.msgpack.Decoder[list[Fact]] = msgspec.msgpack.Decoder(list[Fact])
 _decode_digests: msgspec.msgpack.Decoder[dict[int, bytes]] = msgspec.msgpack.Decoder(dict[int, bytes])
@@ -73,6 +76,8 @@ class PreparedSpan(msgspec.Struct):
     about: ResourceSummary
     tail: bytes
     cut: CutSpan | None
+    label: bytes
+    """Its `Label`, encoded."""
 
 
 class Bundle(msgspec.Struct):
@@ -166,7 +171,9 @@ def _bundles(spans: Sequence[StoredSpan], cutter: Cutter) -> list[Bundle]:
         summary = summarize(span.view)
         at = span.resource_end
         about = resource_summary(span.resource)
-        ready = PreparedSpan(summary, span.otlp[:at], about, span.otlp[at:], None)
+        ready = PreparedSpan(
+            summary, span.otlp[:at], about, span.otlp[at:], None, encode_label(summary.label)
+        )
         known = by_trace.setdefault(summary.trace_id, {})
         before = known.get(summary.span_id)
         if before is None or summary.end_ns > before.summary.end_ns:
@@ -189,6 +196,13 @@ def _read(span: StoredSpan) -> ReadSpan:
     return ReadSpan(span.trace_id, span.span_id, otlp, view, resource, end if leads else 0)
 
 
+@lru_cache(maxsize=4096)
+def encode_label(label: Label) -> bytes:
+    """A label as it is stored."""
+    return _encode_label(label)
+
+
+@lru_cache(maxsize=1024)
 def resource_key(resource: bytes) -> bytes:
     """What a resource is found again by: 16 bytes."""
     return digest_of(resource)[:16]

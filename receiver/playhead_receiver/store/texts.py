@@ -15,13 +15,12 @@ A text is never changed, and refers to what was stored before it.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from playhead_receiver.store.cutting import check_of, together
-from playhead_receiver.store.frames import decompress
 from playhead_semconv.errors import CorruptTape, StoreError
 
 PLACE_BITS = 24
@@ -53,9 +52,9 @@ def absolute(address: int, frame: int) -> int:
     return address_of(frame, ~address) if address < 0 else address
 
 
-def items_of(data: bytes) -> list[Any]:
-    """The items of a compressed frame; None where one was deleted."""
-    return _decode.decode(decompress(data))
+def items_of(plain: bytes) -> list[Any]:
+    """The items of a plain frame; None where one was deleted."""
+    return _decode.decode(plain)
 
 
 def addresses_in(item: Any, frame: int) -> list[int]:
@@ -67,22 +66,19 @@ def addresses_in(item: Any, frame: int) -> list[int]:
 
 
 class Texts:
-    """Puts items together. ``fetch`` gives the compressed frame of a number. Used by one thread.
+    """Puts items together. Used by one thread.
+
+    ``fetch`` gives the plain frame of a number, and others that came with it; nothing if it is not here.
 
     Keeps frames and long texts, which consecutive spans share, up to a number of bytes.
     """
 
-    def __init__(self, fetch: Callable[[int], bytes | None]) -> None:
+    def __init__(self, fetch: Callable[[int], Mapping[int, bytes]]) -> None:
         self._fetch = fetch
         self._frames: OrderedDict[int, tuple[list[Any], int]] = OrderedDict()
         self._frames_bytes = 0
         self._texts: OrderedDict[int, bytes] = OrderedDict()
         self._texts_bytes = 0
-
-    def keep(self, frame: int, data: bytes) -> None:
-        """Take a frame that is at hand already."""
-        if frame not in self._frames:
-            self._open(frame, data)
 
     def span(self, frame: int, place: int) -> bytes:
         """A span's bytes, without its resource.
@@ -134,16 +130,19 @@ class Texts:
         item = self._item(frame_of(found), found & (1 << PLACE_BITS) - 1)
         return item if isinstance(item, bytes) else self.text(found)
 
-    def _item(self, frame: int, place: int) -> Any:
+    def items(self, frame: int) -> list[Any]:
+        """The items of a frame; None where one was deleted. `StoreError` if it is not here."""
         kept = self._frames.get(frame)
-        if kept is None:
-            data = self._fetch(frame)
-            if data is None:
-                raise StoreError(f"frame {frame} is not in the store", hint="playhead verify")
-            items = self._open(frame, data)
-        else:
+        if kept is not None:
             self._frames.move_to_end(frame)
-            items = kept[0]
+            return kept[0]
+        found = self._fetch(frame)
+        if frame not in found:
+            raise StoreError(f"frame {frame} is not in the store", hint="playhead verify")
+        return self._open(frame, found)
+
+    def _item(self, frame: int, place: int) -> Any:
+        items = self.items(frame)
         item = items[place] if place < len(items) else None
         if item is None:
             raise StoreError(
@@ -151,11 +150,13 @@ class Texts:
             )
         return item
 
-    def _open(self, frame: int, data: bytes) -> list[Any]:
-        plain = decompress(data)
-        items = _decode.decode(plain)
-        self._frames[frame] = (items, len(plain))
-        self._frames_bytes += len(plain)
+    def _open(self, frame: int, found: Mapping[int, bytes]) -> list[Any]:
+        for other, plain in found.items():
+            if other not in self._frames:
+                self._frames[other] = (_decode.decode(plain), len(plain))
+                self._frames_bytes += len(plain)
+        self._frames.move_to_end(frame)
+        items = self._frames[frame][0]
         while self._frames_bytes > FRAMES_KEPT_BYTES and len(self._frames) > 1:
             self._frames_bytes -= self._frames.popitem(last=False)[1][1]
         return items

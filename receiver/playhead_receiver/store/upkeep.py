@@ -86,6 +86,13 @@ class Upkeep(Store, Protocol):
         """The marks of all runs that have any."""
         ...
 
+    def sum_up(self, limit: int = 64) -> int:
+        """Bring summaries of runs up to date, at most ``limit``; how many were not.
+
+        Lists are right without it, and slower the more runs have changed since.
+        """
+        ...
+
     def index(self) -> int:
         """Make some more of the store searchable; 0 when all of it is."""
         ...

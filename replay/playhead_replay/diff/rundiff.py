@@ -22,7 +22,9 @@ SHOWN = 20
 IDS = ("id", "tool_call_id", "call_id", "previous_response_id", "item_id")
 """Names under which providers give ids that are new each time; they are no difference."""
 
-DifferenceKind: TypeAlias = Literal["request", "response", "error", "removed", "added", "moved"]
+ABSENT = object()
+
+DifferenceKind: TypeAlias = Literal["request", "response", "error", "state", "removed", "added", "moved"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,9 @@ class StepDifference:
     """One thing that differs."""
 
     kind: DifferenceKind
-    """Of the request, the response, the error of a step; or a step that is in one run only."""
+    """Of the request, the response, the error of a step, of the state after it; or a step that is in one
+
+    run only."""
     left: int | None
     """Number of the step in the left run; None: it was added."""
     right: int | None
@@ -226,6 +230,8 @@ class _Differences:
         if errors[0] != errors[1]:
             said = Difference("error", *(one or "(none)" for one in errors))
             yield from self._told("error", left, right, iter([said]))
+        if left.said or right.said:
+            yield from self._told("state", left, right, _states(left, right))
 
     def _told(
         self, kind: DifferenceKind, left: Seen, right: Seen, found: Iterator[Difference]
@@ -259,6 +265,16 @@ def _responses(left: Seen, right: Seen) -> Iterator[Difference]:
         yield from _named("response", json_differences(left.finish, right.finish))
     elif left.response != right.response:
         yield from _named("response", body_differences(left.response, right.response))
+
+
+def _states(left: Seen, right: Seen) -> Iterator[Difference]:
+    for name in dict.fromkeys([*left.states, *right.states]):
+        sides = [one.states.get(name, ABSENT) for one in (left, right)]
+        if ABSENT in sides:
+            shown = ["(not said)" if one is ABSENT else "(said)" for one in sides]
+            yield Difference(name, *shown)
+        else:
+            yield from _named(name, json_differences(*sides))
 
 
 def _named(kind: str, found: Iterator[Difference]) -> Iterator[Difference]:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from playhead_replay.exchanges import RecordedExchange
 from playhead_replay.messages import Messages, derived_attributes, messages_of
 from playhead_replay.run import Run
+from playhead_replay.states import State
 from playhead_replay.steps import Step
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import TapeError
@@ -29,6 +30,8 @@ class Seen:
 
     step: Step
     exchanges: list[RecordedExchange] = field(default_factory=list[RecordedExchange])
+    said: list[State] = field(default_factory=list[State])
+    """States that were said after it had begun, and before the next; of the first also before it."""
 
     @property
     def number(self) -> int:
@@ -119,6 +122,17 @@ class Seen:
         names = (a.GEN_AI_RESPONSE_FINISH_REASONS, a.GEN_AI_RESPONSE_MODEL)
         return {name.rpartition(".")[2]: found[name] for name in names if name in found}
 
+    @cached_property
+    def states(self) -> dict[str, Any]:
+        """What the program said last of each of its states, in plain values."""
+        found: dict[str, Any] = {}
+        for one in self.said:
+            try:
+                found[one.name] = one.value
+            except (TapeError, ValueError):
+                continue
+        return found
+
     @property
     def tools(self) -> list[str]:
         """Names of the tools that the model asked for, in its order."""
@@ -138,6 +152,9 @@ class Side:
         own: dict[str, list[RecordedExchange]] = defaultdict(list)
         for exchange in run.exchanges:
             own[exchange.span_id].append(exchange)
+        said: dict[int, list[State]] = defaultdict(list)
+        for state in run.states:
+            said[max(state.step, 1)].append(state)
         self.steps = [
             Seen(
                 step,
@@ -148,6 +165,7 @@ class Side:
                     )
                     for exchange in own.get(span_id, ())
                 ],
+                said[step.number],
             )
             for step in run.steps
         ]

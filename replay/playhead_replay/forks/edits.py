@@ -18,8 +18,8 @@ from playhead_semconv.edits import between, path_of, steps_of
 from playhead_semconv.errors import UsageError
 from playhead_semconv.plans import Edit
 
-REQUEST, RESPONSE, TOOL_RESULT = "request", "response", "tool_result"
-ROOTS = (REQUEST, RESPONSE, TOOL_RESULT)
+REQUEST, RESPONSE, TOOL_RESULT, STATE = "request", "response", "tool_result", "state"
+ROOTS = (REQUEST, RESPONSE, TOOL_RESULT, STATE)
 EDITORS = ("VISUAL", "EDITOR")
 OTHERWISE = "vi"
 

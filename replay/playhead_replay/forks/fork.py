@@ -9,15 +9,23 @@ from typing import Any
 from playhead_replay.exchanges import RecordedExchange
 from playhead_replay.forks.answer import edited_answer
 from playhead_replay.forks.cut import CutTape, end_of_life, unanswered
-from playhead_replay.forks.edits import REQUEST, RESPONSE, TOOL_RESULT, last_tool_message
+from playhead_replay.forks.edits import (
+    REQUEST,
+    RESPONSE,
+    STATE,
+    TOOL_RESULT,
+    last_tool_message,
+)
 from playhead_replay.forks.resume import Decide, decisions, reopened, run_id
 from playhead_replay.launch import require_whole
 from playhead_replay.run import Run
+from playhead_replay.states import State
 from playhead_replay.steps import Step
 from playhead_semconv.edits import applied
 from playhead_semconv.errors import UsageError
 from playhead_semconv.plans import Edit, Plan, Reopen, Unknown
 from playhead_semconv.seams import Tape
+from playhead_semconv.states import edited
 
 
 def fork_of(
@@ -48,6 +56,26 @@ def fork_of(
         open = unanswered(whole)
         how = reopened(whole, reopen, f"playhead fork {run.name}")
         return whole, Plan("fork", origin, unknown=decisions(open, decide), offline=offline, reopen=how)
+    of_state = [edit for root, edit in edits if root == STATE]
+    if of_state:
+        if len(of_state) < len(edits):
+            raise UsageError(
+                "a fork edits a state or a request: what is asked after the state is asked anew",
+                hint="fork the fork to edit both",
+            )
+        said = state_before(run, at)
+        edited(said.document, of_state)
+        tape = CutTape(run.tape, said.seq + 1)
+        how = reopened(tape, reopen, f"playhead fork {run.name}:{at.number}")
+        return tape, Plan(
+            "fork",
+            origin,
+            agrees=True,
+            unknown=decisions(unanswered(tape), decide),
+            offline=offline,
+            states={str(said.id): of_state},
+            reopen=how,
+        )
     attempts = [exchange] if exchange is not None else run.exchanges_of(at)
     _require_boundary(run, at, attempts)
     first, last = attempts[0], attempts[-1]
@@ -67,6 +95,20 @@ def fork_of(
     how = reopened(tape, reopen, f"playhead fork {run.name}:{at.number}")
     plan = Plan("fork", origin, True, unknown, own, changed, offline, how)
     return tape, plan
+
+
+def state_before(run: Run, at: Step) -> State:
+    """What the program said last of its state before a step. `UsageError` where it said nothing."""
+    said = [one for one in run.states if one.tape is run.tape and one.has_content]
+    before = [one for one in said if one.step < at.number]
+    if before:
+        return before[-1]
+    later = next((step.number for step in run.steps if said and step.number > said[0].step), 0)
+    raise UsageError(
+        f"{run.name} says nothing of its state before step {at.number}",
+        cause="" if said else "a program says it with playhead.state(…)",
+        hint=f"the first step after it did: {later}" if later else f"playhead show {run.name}",
+    )
 
 
 def request_of(exchange: RecordedExchange) -> Any:

@@ -120,8 +120,8 @@ class Tapes:
         """Run the golden's program as it is now, answered from the golden alone.
 
         ``command``, ``cwd``: how the program is started where the golden is to be recorded.
-        ``unused="allow"``: the program may ask for less. ``outcome="changed"``: its output and exit
-        status may differ. ``allow``: hosts that may be reached where the golden does not answer.
+        ``unused="allow"``: the program may ask for less. ``outcome="changed"``: its output, states and
+        exit status may differ. ``allow``: hosts that may be reached where the golden does not answer.
         ``checks``: files of functions under ``@playhead.check``, relative to pytest's root, which look
         at each span. Fails the test where anything else differs, also where the agent swallows it.
         """

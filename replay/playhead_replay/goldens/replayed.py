@@ -18,6 +18,7 @@ from playhead_replay.run import Run
 from playhead_replay.steps import Step
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fidelity
+from playhead_semconv.states import at
 
 LINES = 40
 """Lines of a failure that are shown; the rest is in the tape that was kept."""
@@ -30,14 +31,18 @@ class Expectation:
     unused: Literal["fail", "allow"] = "fail"
     """Recordings that the program does not ask for any more."""
     outcome: Literal["same", "changed"] = "same"
-    """``changed``: output and exit status may differ, as after the fix of what failed."""
+    """``changed``: output, states and exit status may differ, as after the fix of what failed."""
 
     def broken(self, report: Report) -> list[Divergence]:
         """The divergences of ``report`` that are not allowed."""
-        allowed = {"stdout", "stderr", "exit"} if self.outcome == "changed" else set[str]()
+        allowed = {"stdout", "stderr", "exit", "state"} if self.outcome == "changed" else set[str]()
         if self.unused == "allow":
             allowed.add("unused")
         return [one for one in report.divergences if one.kind not in allowed]
+
+
+class NotSaid(LookupError):
+    """The program has said no such state."""
 
 
 class Replayed:
@@ -145,6 +150,35 @@ class Replayed:
             self._fail(f"no price is known for {', '.join(cost.unpriced)}")
         if cost.usd > Decimal(str(at_most)):
             self._fail(f"cost: {cost}, not at most ${at_most}")
+
+    def state(self, step: int, name: str = "") -> Any:
+        """What the program said last of its state up to the end of a step, in plain values.
+
+        ``name``: of the state; by default whichever was said last. `NotSaid` where none was.
+        """
+        said = [one for one in self.run.states if one.step <= step and name in ("", one.name)]
+        if not said:
+            raise NotSaid(f"no state was said up to step {step}")
+        return said[-1].value
+
+    def assert_state(self, step: int, path: str, value: Any, *, name: str = "") -> None:
+        """At the end of a step the state held ``value`` at ``path``, as in ``order.lines[0]``.
+
+        ``path``: empty for the whole state. ``name``: as in `state`.
+        """
+        __tracebackhide__ = True
+        try:
+            found = at(self.state(step, name), path)
+        except NotSaid as problem:
+            self._fail(f"state after step {step}: {problem}", f"  - expected: {value!r}")
+        except LookupError:
+            self._fail(f"state after step {step}: {path} matches nothing", f"  - expected: {value!r}")
+        if found != value:
+            self._fail(
+                f"state after step {step} differs at {path or 'its root'}",
+                f"  - expected: {value!r}",
+                f"  + now:      {found!r}",
+            )
 
     def assert_status(self, expected: Literal["success", "failure"]) -> None:
         """How it ended."""

@@ -106,7 +106,7 @@ def _conclude(session: Session, pid: int, status: int, since_ns: int, house: Hou
 
 
 def _summarize(session: Session, run: RunSummary, status: int) -> None:
-    from playhead_receiver.cli.views.words import count, seconds
+    from playhead_receiver.cli.views.words import cost, count, seconds
 
     ended_ns = run.ended_ns if run.ended_ns is not None else time.time_ns()
     state = "interrupted" if run.status == "running" else run.status
@@ -121,6 +121,7 @@ def _summarize(session: Session, run: RunSummary, status: int) -> None:
                 "duration_ns": ended_ns - run.started_ns,
                 "input_tokens": run.input_tokens,
                 "output_tokens": run.output_tokens,
+                "cost_usd": run.cost_usd,
                 "exit_code": status,
             },
             to_stderr=True,
@@ -129,6 +130,8 @@ def _summarize(session: Session, run: RunSummary, status: int) -> None:
     parts = [f"{run.name} {state}", count(run.steps, "step"), seconds(ended_ns - run.started_ns)]
     if run.input_tokens or run.output_tokens:
         parts.append(f"{run.input_tokens}→{run.output_tokens} tok")
+    if run.cost_usd is not None:
+        parts.append(cost(run))
     session.say(", ".join(parts))
     for instance, first, last in run.missing:
         session.say(f"facts {first} to {last} of process {instance[:8]} are missing")

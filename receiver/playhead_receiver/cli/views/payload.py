@@ -61,6 +61,11 @@ def step_lines(run: Run, step: Step, messages: Messages) -> Iterator[Text]:
         yield Text(f"{event.name} {event.attributes.get(a.EXCEPTION_TYPE, '')}: {said}", ERROR)
         yield from (Text(f"  {line}") for line in _stack(event.attributes))
     yield from _messages(messages)
+    for state in run.states:
+        if state.step == step.number:
+            yield Text()
+            yield Text(state.name, TITLE)
+            yield from _body(json.dumps(state.value).encode() if state.has_content else b"")
     for exchange in run.exchanges_of(step):
         yield from exchange_lines(exchange)
 

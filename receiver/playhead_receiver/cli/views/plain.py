@@ -108,6 +108,11 @@ def step_object(run: Run, step: Step, messages: Messages) -> dict[str, Any]:
         "input_messages": [plain(message) for message in messages.input],
         "output_messages": [plain(message) for message in messages.output],
         "tool_definitions": [plain(tool) for tool in messages.tools],
+        "states": [
+            {"name": one.name, "value": one.value if one.has_content else None}
+            for one in run.states
+            if one.step == step.number
+        ],
         "exchanges": [_exchange(exchange) for exchange in run.exchanges_of(step)],
     }
 

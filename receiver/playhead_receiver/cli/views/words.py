@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:
+    from playhead_receiver.store.protocol import RunSummary
     from playhead_replay import Span, Step, Usage
 
 ASCII = str.maketrans("→←–×·…✗✓⚠⋮↻", "><-x-~x+!:r")
@@ -53,6 +54,17 @@ def size(count_bytes: int) -> str:
     if count_bytes < 1_000_000:
         return f"{count_bytes / 1000:.1f} kB"
     return f"{count_bytes / 1_000_000:.1f} MB"
+
+
+def cost(run: RunSummary) -> str:
+    """``$0.09``; ``$0.09+`` where some of it has no known price; empty where nothing has."""
+    from decimal import Decimal
+
+    from playhead_replay.prices import Cost
+
+    if run.cost_usd is None:
+        return ""
+    return str(Cost(Decimal(str(run.cost_usd)), tuple(run.unpriced)))
 
 
 def count(number: int, noun: str) -> str:

@@ -16,8 +16,9 @@ import msgspec
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.cutting import DIGEST_BYTES
-from playhead_receiver.store.frames import compress
 from playhead_receiver.store.prepare import blob_digests, fact_run, open_run
+from playhead_receiver.store.sqlite.frames import delete_frame, frame_at, frames_at, put_frame
+from playhead_receiver.store.sqlite.shared import release
 from playhead_receiver.store.texts import (
     PLACE_BITS,
     TEXT,
@@ -29,7 +30,6 @@ from playhead_receiver.store.texts import (
 )
 from playhead_semconv.facts import Content, Fact, digest_of
 
-_encode = msgspec.msgpack.Encoder().encode
 _OF_AN_INSTANCE = ("fact_run", "fact_range", "content", "blob_part", "exchange")
 
 
@@ -39,7 +39,7 @@ class Deletion:
     def __init__(self, connection: apsw.Connection, blobs: BlobFolder) -> None:
         self._db = connection
         self._blobs = blobs
-        self._texts = Texts(self._frame)
+        self._texts = Texts(lambda id: frames_at(connection, id))
         self.runs = self.spans = self.facts = 0
         self.blobs: set[bytes] = set()
         """Blobs that these runs referred to; others may too."""
@@ -53,15 +53,15 @@ class Deletion:
                 id: trace_id for id in self._ids("SELECT id FROM bundle WHERE trace_id = ?", trace_id)
             }
             instances |= self._ids("SELECT instance FROM run_instance WHERE trace_id = ?", trace_id)
+            release(self._db, trace_id)
             self.spans += self._delete("span", "trace_id", trace_id)
             self.runs += self._delete("run", "trace_id", trace_id)
-            for table in ("pending", "run_instance", "mark"):
+            for table in ("pending", "run_instance", "run_word", "mark"):
                 self._delete(table, "trace_id", trace_id)
         self._release(bundles)
         self._shrink(bundles)
         for instance in sorted(instances):
             self._delete_facts(instance, set(trace_ids))
-        self._db.execute("DELETE FROM resource WHERE id NOT IN (SELECT resource FROM span)")
 
     # Bundles
 
@@ -111,9 +111,9 @@ class Deletion:
             if self._db.execute("SELECT trace_id FROM bundle WHERE id = ?", (home,)).get == b"":
                 released.add(home)
         if live:
-            self._db.execute("UPDATE bundle SET data = ? WHERE id = ?", (compress(_encode(kept)), id))
+            put_frame(self._db, id, kept)
         else:
-            self._db.execute("DELETE FROM bundle WHERE id = ?", (id,))
+            delete_frame(self._db, id)
         return released
 
     def _closure(self, id: int, items: list[Any], roots: set[int]) -> set[int]:
@@ -140,12 +140,8 @@ class Deletion:
         return {address for address in found if frame_of(address) != id}
 
     def _items(self, id: int) -> list[Any]:
-        data = self._frame(id)
-        return [] if data is None else items_of(data)
-
-    def _frame(self, id: int) -> bytes | None:
-        found: Any = self._db.execute("SELECT data FROM bundle WHERE id = ?", (id,)).get
-        return found
+        plain = frame_at(self._db, id)
+        return [] if plain is None else items_of(plain)
 
     # Facts
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import apsw
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.cutting import Cutter
+from playhead_receiver.store.fold import SpanRow
 from playhead_receiver.store.prepare import blob_digests, prepare
 from playhead_receiver.store.protocol import (
     Batch,
@@ -24,8 +26,10 @@ from playhead_receiver.store.sqlite.backup import copy_store
 from playhead_receiver.store.sqlite.deletion import Deletion
 from playhead_receiver.store.sqlite.gate import Gate
 from playhead_receiver.store.sqlite.reader import Reader
+from playhead_receiver.store.sqlite.runs import Runs
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_receiver.store.sqlite.search import Search
+from playhead_receiver.store.sqlite.summaries import keep, make, outdated, span_rows
 from playhead_receiver.store.sqlite.tape import SqliteTape
 from playhead_receiver.store.sqlite.verify import verify
 from playhead_receiver.store.sqlite.writer import Writer
@@ -34,6 +38,7 @@ from playhead_semconv.errors import StoreUnavailable
 from playhead_semconv.facts import Fact
 
 BLOBS = "blobs"
+SUMMED_UP_AT_ONCE = 64
 
 
 class SqliteStore:
@@ -55,6 +60,7 @@ class SqliteStore:
         self._blobs = BlobFolder(data_dir / BLOBS)
         self._writer = None if read_only else Writer(path, self._blobs)
         self._reader = Reader(path, self._blobs)
+        self._runs = Runs(self._reader)
         self._search = Search(data_dir, self._reader, self)
         self._cutter = Cutter()
         self._commits = Gate()
@@ -106,7 +112,7 @@ class SqliteStore:
             if on
             else ("DELETE FROM mark WHERE trace_id = ? AND word = ?")
         )
-        self._errands().run(lambda db: db.execute(sql, (trace_id, word)) and None)
+        self._errands().run(lambda db: db.execute(sql, (trace_id, word)) and None, forgets=False)
 
     def marks(self) -> dict[bytes, set[str]]:
         """The marks of all runs that have any."""
@@ -120,6 +126,16 @@ class SqliteStore:
         self._errands()
         self._forget_words()
         return self._search.index()
+
+    def sum_up(self, limit: int = SUMMED_UP_AT_ONCE) -> int:
+        """Bring summaries of runs up to date, at most ``limit``; how many were not."""
+        errands = self._errands()
+        now_ns = time.time_ns()
+        with self._reader.connection() as db:
+            made = [make(db, run, now_ns) for run in outdated(db, limit)]
+        if made:
+            errands.run(lambda db: [keep(db, one) for one in made] and None, forgets=False)
+        return len(made)
 
     def lag(self) -> Lag:
         """How far the search is behind."""
@@ -146,7 +162,8 @@ class SqliteStore:
         last = self._search.forget()
         if last:
             self._errands().run(
-                lambda db: db.execute("DELETE FROM unsearch WHERE rowid <= ?", (last,)) and None
+                lambda db: db.execute("DELETE FROM unsearch WHERE rowid <= ?", (last,)) and None,
+                forgets=False,
             )
 
     def _errands(self) -> Writer:
@@ -173,9 +190,14 @@ class SqliteStore:
         """The tape of a process instance, empty if nothing is known of it."""
         return SqliteTape(self._reader, instance)
 
-    def spans(self, trace_id: bytes) -> Iterator[StoredSpan]:
+    def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
         """Finished spans of a trace, byte for byte as received, in order of arrival."""
-        return self._reader.spans(trace_id)
+        return self._reader.spans(trace_id, only)
+
+    def outline(self, trace_id: bytes) -> list[SpanRow]:
+        """All spans of a trace without their content."""
+        with self._reader.connection() as db:
+            return span_rows(db, trace_id)
 
     def pending(self, trace_id: bytes) -> Iterator[Fact]:
         """The span-start facts of a trace whose spans have not come."""
@@ -194,11 +216,11 @@ class SqliteStore:
 
     def runs(self, query: Query) -> Iterator[RunSummary]:
         """Summaries of runs, newest first."""
-        return self._reader.runs(query)
+        return self._runs.runs(query)
 
     def resolve(self, name: str) -> RunSummary:
         """A run by name, ``last``, ``last-1``, ``failed``, trace id, or id prefix."""
-        return resolve(name, self._reader)
+        return resolve(name, self._runs)
 
     def changes(self, after: int, limit: int = 1000) -> Iterator[Change]:
         """Spans and facts committed after position ``after``, in commit order."""

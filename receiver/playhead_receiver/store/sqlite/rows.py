@@ -21,7 +21,9 @@ from playhead_receiver.store.prepare import (
     resource_key,
 )
 from playhead_receiver.store.protocol import Receipt
+from playhead_receiver.store.sqlite.frames import frames_at
 from playhead_receiver.store.sqlite.instances import Instance, Instances, text_of
+from playhead_receiver.store.sqlite.shared import Shared
 from playhead_receiver.store.texts import Texts, frame_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -43,7 +45,8 @@ class Rows:
         self._db = connection
         self._blobs = blobs
         self._instances = Instances(connection)
-        self._resources: dict[bytes, int] = {}
+        self._resources = Shared(connection, "resource")
+        self._labels = Shared(connection, "label")
         self._runs: set[bytes] = set()
         self._members: set[tuple[bytes, int]] = set()
         self._texts = TextIndex(self._stored_text, self._store_text)
@@ -55,7 +58,8 @@ class Rows:
     def forget(self) -> None:
         """Forget everything and read the counters again."""
         self._instances.forget()
-        self._resources.clear()
+        self._resources.forget()
+        self._labels.forget()
         self._runs.clear()
         self._members.clear()
         self._texts.clear()
@@ -68,7 +72,7 @@ class Rows:
         now_ns = time.time_ns()
         if len(self._instances) > REMEMBERED:
             self._instances.forget()
-        for kept in (self._resources, self._runs, self._members, self._traces):
+        for kept in (self._runs, self._members, self._traces):
             if len(kept) > REMEMBERED:
                 kept.clear()
         for instance, resource in prepared.resources.items():
@@ -79,6 +83,8 @@ class Rows:
 
     def write_counters(self) -> None:
         """Once per transaction, before it ends."""
+        self._resources.write_uses()
+        self._labels.write_uses()
         self._db.execute("UPDATE counter SET position = ?, bundle = ?", (self.position, self._bundle))
 
     # Facts
@@ -106,6 +112,7 @@ class Rows:
     def _index(self, known: Instance, facts: list[Fact], now_ns: int) -> None:
         exchanges: dict[str, tuple[int, int]] = {}
         traces: dict[bytes, Fact] = {}
+        changed: set[bytes] = set()
         serves = False
         for fact in facts:
             serves = serves or is_inbound(fact)
@@ -124,8 +131,11 @@ class Rows:
                 )
             if fact.name in _PROCESS:
                 known.fold(fact)
+                if fact.name != e.PLAYHEAD_PROCESS_HEARTBEAT:
+                    changed.add(known.trace_id)
             elif fact.name == e.PLAYHEAD_SPAN_START and fact.trace_id:
                 self._start_span(known, fact)
+                changed.add(fact.trace_id)
         for id, (first, last) in exchanges.items():
             self._db.execute(
                 "INSERT INTO exchange VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"
@@ -140,7 +150,10 @@ class Rows:
         for trace_id, first in traces.items():
             agent = text_of(first, a.PLAYHEAD_RUN_AGENT) or self._instances.agent_of(known)
             self._touch_run(trace_id, agent, first.time_ns, now_ns)
-            self._join(trace_id, known)
+            if self._join(trace_id, known):
+                changed.add(trace_id)
+        for trace_id in changed:
+            self._db.execute("UPDATE run SET stale = ? WHERE trace_id = ?", (self.position, trace_id))
         for fact in facts:
             # What a child process says of itself is not said of the run.
             child = a.PLAYHEAD_PROCESS_PARENT_INSTANCE in fact.attributes
@@ -207,7 +220,9 @@ class Rows:
         if not frame.next_place:
             return 0
         self._bundle = number
-        self._db.execute("INSERT INTO bundle VALUES (?, ?, ?)", (number, bundle.trace_id, frame.data()))
+        self._db.execute(
+            "INSERT INTO bundle VALUES (?, ?, ?, NULL)", (number, bundle.trace_id, frame.data())
+        )
         self._link(number, bundle.trace_id, frame.refers_to)
         agent = ""
         for span in bundle.spans:
@@ -218,13 +233,23 @@ class Rows:
         agent = agent or next((span.about.service for span in bundle.spans if span.about.service), "")
         agent = agent or next((span.summary.agent for span in bundle.spans if span.summary.agent), "")
         started_ns = min(span.summary.start_ns for span in bundle.spans)
-        self._touch_run(bundle.trace_id, agent, started_ns, now_ns)
+        self._touch_run(bundle.trace_id, agent, started_ns, now_ns, self.position)
+        talk = next(
+            (span.summary.conversation for span in bundle.spans if span.summary.conversation), ""
+        )
+        if talk:
+            self._db.execute(
+                "UPDATE run SET conversation = ? WHERE trace_id = ? AND conversation = ''",
+                (talk, bundle.trace_id),
+            )
         return new
 
     def _insert_span(self, span: PreparedSpan, bundle: int, place: int) -> bool:
-        about = span.summary
+        about, usage = span.summary, span.summary.usage
+        resource = self._resources.row(resource_key(span.resource), span.resource)
+        label = self._labels.row(span.label, None)
         self._db.execute(
-            "INSERT OR IGNORE INTO span VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO span VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 self.position + 1,
                 about.trace_id,
@@ -234,12 +259,13 @@ class Rows:
                 about.end_ns,
                 about.failed,
                 about.local_root,
-                about.attempt,
-                about.step,
-                about.model,
-                about.input_tokens,
-                about.output_tokens,
-                self._resource(span.resource),
+                label,
+                usage.input,
+                usage.cached,
+                usage.cache_write,
+                usage.output,
+                usage.reasoning,
+                resource,
                 bundle,
                 place,
             ),
@@ -247,6 +273,8 @@ class Rows:
         if not self._db.changes():
             return False
         self.position += 1
+        self._resources.use(resource)
+        self._labels.use(label)
         if span.about.instance:
             self._db.execute(
                 "DELETE FROM pending WHERE trace_id = ? AND span_id = ?", (about.trace_id, about.span_id)
@@ -254,20 +282,16 @@ class Rows:
         return True
 
     def _replace_span(self, span: PreparedSpan, bundle: int, place: int) -> bool:
-        self._db.execute(
-            "DELETE FROM span WHERE trace_id = ? AND span_id = ? AND end_ns < ?",
+        found: Any = self._db.execute(
+            "DELETE FROM span WHERE trace_id = ? AND span_id = ? AND end_ns < ?"
+            " RETURNING resource, label",
             (span.summary.trace_id, span.summary.span_id, span.summary.end_ns),
-        )
-        return bool(self._db.changes()) and self._insert_span(span, bundle, place)
-
-    def _resource(self, resource: bytes) -> int:
-        key = resource_key(resource)
-        row = self._resources.get(key)
-        if row is None:
-            self._db.execute("INSERT OR IGNORE INTO resource VALUES (NULL, ?, ?)", (key, resource))
-            found: Any = self._db.execute("SELECT id FROM resource WHERE key = ?", (key,)).get
-            row = self._resources[key] = int(found)
-        return row
+        ).get
+        if found is None:
+            return False
+        self._resources.use(found[0], -1)
+        self._labels.use(found[1], -1)
+        return self._insert_span(span, bundle, place)
 
     # Texts
 
@@ -287,7 +311,7 @@ class Rows:
         found: Any = self._db.execute("SELECT address FROM text WHERE digest = ?", (digest,)).get
         if found is None:
             return None
-        texts = Texts(lambda id: self._db.execute("SELECT data FROM bundle WHERE id = ?", (id,)).get)
+        texts = Texts(lambda id: frames_at(self._db, id))
         try:
             whole = texts.text(int(found))
         except PlayheadError:  # it was deleted since
@@ -299,7 +323,10 @@ class Rows:
 
     # Runs
 
-    def _touch_run(self, trace_id: bytes, agent: str, started_ns: int, now_ns: int) -> None:
+    def _touch_run(
+        self, trace_id: bytes, agent: str, started_ns: int, now_ns: int, stale: int = 0
+    ) -> None:
+        """Something of a run has come; ``stale``: the position of what changes its summary, or 0."""
         if trace_id not in self._runs:
             found: Any = self._db.execute("SELECT 1 FROM run WHERE trace_id = ?", (trace_id,)).get
             self._runs.add(trace_id)
@@ -311,19 +338,24 @@ class Rows:
                     (word,),
                 ).get
                 self._db.execute(
-                    "INSERT INTO run VALUES (?, ?, ?, 'record', '', ?, ?)",
-                    (trace_id, f"{word}-{number}", agent or word, started_ns, now_ns),
+                    "INSERT INTO run(trace_id, name, agent, mode, origin, started_ns, arrived_ns,"
+                    " conversation, stale) VALUES (?, ?, ?, 'record', '', ?, ?, '', ?)",
+                    (trace_id, f"{word}-{number}", agent or word, started_ns, now_ns, self.position),
                 )
                 return
         self._db.execute(
-            "UPDATE run SET started_ns = min(started_ns, ?), arrived_ns = ? WHERE trace_id = ?",
-            (started_ns, now_ns, trace_id),
+            "UPDATE run SET started_ns = min(started_ns, ?), arrived_ns = ?, stale = max(stale, ?)"
+            " WHERE trace_id = ?",
+            (started_ns, now_ns, stale, trace_id),
         )
 
-    def _join(self, trace_id: bytes, known: Instance) -> None:
-        if (trace_id, known.row) not in self._members:
-            self._members.add((trace_id, known.row))
-            self._db.execute("INSERT OR IGNORE INTO run_instance VALUES (?, ?)", (trace_id, known.row))
+    def _join(self, trace_id: bytes, known: Instance) -> bool:
+        """Whether a process is new to a run."""
+        if (trace_id, known.row) in self._members:
+            return False
+        self._members.add((trace_id, known.row))
+        self._db.execute("INSERT OR IGNORE INTO run_instance VALUES (?, ?)", (trace_id, known.row))
+        return bool(self._db.changes())
 
 
 _PROCESS = frozenset(

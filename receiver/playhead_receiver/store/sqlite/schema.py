@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
 
+from playhead_receiver.store.sqlite.migration import to_6
 from playhead_semconv.errors import StoreUnavailable
 
 FILE = "store.sqlite"
-VERSION = 5
+VERSION = 6
 APPLICATION_ID = 0x706C6864
 CHECKPOINT_PAGES = 4000
 BUSY_TIMEOUT_MS = 10_000
@@ -59,11 +60,17 @@ CREATE TABLE exchange(
     instance INTEGER NOT NULL, id TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
     PRIMARY KEY(instance, id)) WITHOUT ROWID;
 
-CREATE TABLE resource(id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, data BLOB NOT NULL);
+-- Resources and labels: what many spans have in common, and how many do.
+CREATE TABLE resource(
+    id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, data BLOB NOT NULL, uses INTEGER NOT NULL);
+CREATE TABLE label(id INTEGER PRIMARY KEY, data BLOB NOT NULL UNIQUE, uses INTEGER NOT NULL);
 
--- Spans of one trace and commit in one frame, without the resource they share.
-CREATE TABLE bundle(id INTEGER PRIMARY KEY, trace_id BLOB NOT NULL, data BLOB NOT NULL);
+-- Spans of one trace and commit in one frame, without the resource they share. The frames of a run
+-- that is over lie in blocks; then data is null.
+CREATE TABLE bundle(id INTEGER PRIMARY KEY, trace_id BLOB NOT NULL, data BLOB, block INTEGER);
 CREATE INDEX bundle_trace ON bundle(trace_id);
+CREATE INDEX bundle_block ON bundle(block) WHERE block IS NOT NULL;
+CREATE TABLE block(id INTEGER PRIMARY KEY, data BLOB NOT NULL);
 -- Texts that are needed by bundles of other traces. A bundle without a trace is kept for these alone.
 CREATE TABLE text_link(
     target INTEGER NOT NULL, bundle INTEGER NOT NULL, PRIMARY KEY(target, bundle)) WITHOUT ROWID;
@@ -74,12 +81,11 @@ CREATE TABLE span(
     position INTEGER PRIMARY KEY,
     trace_id BLOB NOT NULL, span_id BLOB NOT NULL, parent BLOB NOT NULL,
     start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
-    failed INTEGER NOT NULL, local_root INTEGER NOT NULL, attempt INTEGER NOT NULL,
-    step INTEGER NOT NULL, model TEXT NOT NULL,
-    input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL,
+    failed INTEGER NOT NULL, local_root INTEGER NOT NULL, label INTEGER NOT NULL,
+    input INTEGER NOT NULL, cached INTEGER NOT NULL, cache_write INTEGER NOT NULL,
+    output INTEGER NOT NULL, reasoning INTEGER NOT NULL,
     resource INTEGER NOT NULL, bundle INTEGER NOT NULL, place INTEGER NOT NULL);
 CREATE UNIQUE INDEX span_identity ON span(trace_id, span_id);
-CREATE INDEX span_failed ON span(trace_id) WHERE failed;
 
 -- Spans that have started and not come.
 CREATE TABLE pending(
@@ -88,11 +94,24 @@ CREATE TABLE pending(
     instance INTEGER NOT NULL, seq INTEGER NOT NULL,
     PRIMARY KEY(trace_id, span_id)) WITHOUT ROWID;
 
+-- stale: the position at which something came that changes the summary; 0 while it is up to date.
+-- state: success, failure, or open: what runs or was interrupted, which the clock decides. What is null
+-- was never summed up. cost: billionths of a dollar, -1 where it is not known.
 CREATE TABLE run(
     trace_id BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE,
     agent TEXT NOT NULL, mode TEXT NOT NULL, origin TEXT NOT NULL,
-    started_ns INTEGER NOT NULL, arrived_ns INTEGER NOT NULL) WITHOUT ROWID;
-CREATE INDEX run_age ON run(started_ns);
+    started_ns INTEGER NOT NULL, arrived_ns INTEGER NOT NULL, conversation TEXT NOT NULL,
+    stale INTEGER NOT NULL, state TEXT, duration_ns INTEGER, cost INTEGER, tokens INTEGER,
+    steps INTEGER, errors INTEGER, summary BLOB) WITHOUT ROWID;
+CREATE INDEX run_age ON run(started_ns DESC, trace_id);
+CREATE INDEX run_state ON run(state, started_ns DESC, trace_id);
+CREATE INDEX run_stale ON run(stale) WHERE stale;
+-- What runs are found by: agent, version, environment, conversation, model, provider, tool, error_type.
+CREATE TABLE run_word(
+    kind INTEGER NOT NULL, word TEXT NOT NULL, started_ns INTEGER NOT NULL, trace_id BLOB NOT NULL,
+    PRIMARY KEY(kind, word, started_ns DESC, trace_id)) WITHOUT ROWID;
+CREATE INDEX run_word_of ON run_word(trace_id);
+
 CREATE TABLE run_instance(
     trace_id BLOB NOT NULL, instance INTEGER NOT NULL,
     PRIMARY KEY(trace_id, instance)) WITHOUT ROWID;
@@ -109,7 +128,7 @@ CREATE TABLE unsearch(row INTEGER NOT NULL, fact INTEGER NOT NULL);
 CREATE TABLE agent(word TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
 """
 
-MIGRATIONS = {
+MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
     1: """
     ALTER TABLE bundle RENAME TO bundle_1;
     CREATE TABLE bundle(id INTEGER PRIMARY KEY, trace_id BLOB NOT NULL, data BLOB NOT NULL);
@@ -127,8 +146,9 @@ MIGRATIONS = {
     2: "CREATE INDEX run_instance_of ON run_instance(instance);",
     3: "CREATE TABLE unsearch(row INTEGER NOT NULL, fact INTEGER NOT NULL);",
     4: "CREATE INDEX span_failed ON span(trace_id) WHERE failed;",
+    5: to_6,
 }
-"""What makes the next schema of each one; forward only."""
+"""What makes the next schema of each one, as SQL or a function; forward only."""
 
 _UNAVAILABLE = (
     apsw.BusyError,
@@ -177,7 +197,11 @@ def open_writer(path: Path) -> apsw.Connection:
             connection.pragma("user_version", VERSION)
     for older in range(version or VERSION, VERSION):
         with connection:
-            connection.execute(MIGRATIONS[older])
+            step = MIGRATIONS[older]
+            if callable(step):
+                step(connection)
+            else:
+                connection.execute(step)
             connection.pragma("user_version", older + 1)
     return connection
 

@@ -21,7 +21,7 @@ from playhead_receiver.store.prepare import open_run
 from playhead_receiver.store.protocol import Store, StoredSpan
 from playhead_receiver.store.sqlite.reader import Reader
 from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
-from playhead_receiver.store.texts import PLACE_BITS, TEXT, Texts, address_of, items_of
+from playhead_receiver.store.texts import PLACE_BITS, TEXT, Texts, address_of
 from playhead_receiver.store.upkeep import Hit, Lag
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -134,7 +134,7 @@ class Search:
         done: Any = db.execute("SELECT bundle, position FROM done").get
         bundle, position = done
         bundles = self._reader.all(
-            "SELECT id, trace_id, data FROM bundle WHERE id > ? ORDER BY id LIMIT ?", (bundle, AT_ONCE)
+            "SELECT id, trace_id FROM bundle WHERE id > ? ORDER BY id LIMIT ?", (bundle, AT_ONCE)
         )
         runs = self._reader.all(
             "SELECT position, last, data, blobs FROM fact_run WHERE position > ?"
@@ -143,11 +143,11 @@ class Search:
         )
         deriver, texts = self._deriver(), self._reader.texts()
         count = len(runs)
-        for id, trace_id, data in bundles:
+        for id, trace_id in bundles:
             spans = self._spans_of(id, trace_id, texts)
             if self._must_wait(id, spans, deriver):
                 break
-            for place, words in _words(id, items_of(data), spans, deriver):
+            for place, words in _words(id, texts.items(id), spans, deriver):
                 db.execute(
                     "INSERT OR REPLACE INTO text_words(rowid, text) VALUES (?, ?)",
                     (address_of(id, place), words),
@@ -223,26 +223,26 @@ class Search:
         for address in addresses:
             bundle, place = address >> PLACE_BITS, address & (1 << PLACE_BITS) - 1
             found: Any = self._reader.one(
-                "SELECT span.trace_id, span_id, start_ns, place, resource.data, bundle.data FROM bundle"
+                "SELECT span.trace_id, span_id, start_ns, place, resource.data FROM bundle"
                 " JOIN span ON span.trace_id = bundle.trace_id AND span.bundle = bundle.id"
                 " JOIN resource ON resource.id = span.resource"
                 " WHERE bundle.id = ? AND place <= ? ORDER BY place DESC LIMIT 1",
                 (bundle, place),
             ) or self._reader.one(
-                "SELECT span.trace_id, span_id, start_ns, -1, x'', x'' FROM text_link JOIN bundle"
+                "SELECT span.trace_id, span_id, start_ns, -1, x'' FROM text_link JOIN bundle"
                 " ON bundle.id = text_link.bundle JOIN span ON span.trace_id = bundle.trace_id"
                 " AND span.bundle = bundle.id WHERE text_link.target = ? ORDER BY place LIMIT 1",
                 (address,),
             )
             if found is None:
                 continue
-            trace_id, span_id, start_ns, at, resource, data = found
+            trace_id, span_id, start_ns, at, resource = found
             try:
                 if at == place:
                     stored = StoredSpan(trace_id, span_id, resource + texts.span(bundle, place))
                     whole = f"{words_of_span(stored.otlp)} {_answer(deriver, stored)}"
                 else:
-                    whole = _whole(texts, address, items_of(data)[place] if data else None)
+                    whole = _whole(texts, address, texts.items(bundle)[place] if at >= 0 else None)
             except PlayheadError:
                 continue
             yield Hit(trace_id.hex(), span_id.hex(), start_ns, _excerpt(whole, words))

@@ -11,6 +11,8 @@ from playhead_checkpoint import BlobFolder
 from playhead_receiver.span_view import open_frame, parse_span
 from playhead_receiver.store.cutting import DIGEST_BYTES
 from playhead_receiver.store.prepare import blob_digests, open_run
+from playhead_receiver.store.sqlite.frames import frames_at
+from playhead_receiver.store.sqlite.summaries import COLUMNS, differs, stored_run
 from playhead_receiver.store.texts import Texts, addresses_in, frame_of, items_of
 from playhead_receiver.store.upkeep import Finding
 from playhead_semconv.errors import PlayheadError
@@ -31,7 +33,7 @@ def verify(db: apsw.Connection, blobs: BlobFolder) -> Iterator[Finding]:
 
 
 def _reading(db: apsw.Connection) -> Texts:
-    return Texts(lambda id: db.execute("SELECT data FROM bundle WHERE id = ?", (id,)).get)
+    return Texts(lambda id: frames_at(db, id))
 
 
 def _spans(db: apsw.Connection) -> Generator[Finding]:
@@ -73,10 +75,14 @@ def _links(db: apsw.Connection) -> Generator[Finding]:
     rows: Any = db.execute("SELECT id, trace_id FROM bundle")
     for id, trace_id in rows:
         owners[id] = trace_id
-    rows = db.execute("SELECT id, data FROM bundle ORDER BY id")
-    for id, data in rows:
+    frames: dict[int, bytes] = {}
+    for id in sorted(owners):
         try:
-            refers = {one for item in items_of(data) for one in addresses_in(item, id)}
+            frames = frames if id in frames else frames_at(db, id)
+            refers = {one for item in items_of(frames[id]) for one in addresses_in(item, id)}
+        except KeyError:
+            yield Finding("text", f"frame {id}", "it is missing")
+            continue
         except Exception as problem:
             yield Finding("text", f"frame {id}", _said(problem))
             continue
@@ -144,6 +150,19 @@ def _runs(db: apsw.Connection) -> Generator[Finding]:
     )
     for (trace_id,) in rows:
         yield Finding("run", trace_id.hex(), "it has spans and is not listed")
+
+    rows = db.execute(f"SELECT {COLUMNS} FROM run")
+    for row in list(rows):
+        run = stored_run(row)
+        if differs(db, run):
+            yield Finding("run", run.row.trace_id.hex(), "its summary is not what its spans say")
+    for table in ("resource", "label"):
+        rows = db.execute(
+            f"SELECT {table}.id, uses, count(span.{table}) FROM {table} LEFT JOIN span"
+            f" ON span.{table} = {table}.id GROUP BY {table}.id HAVING uses != count(span.{table})"
+        )
+        for id, uses, count in rows:
+            yield Finding("run", f"{table} {id}", f"{count} spans have it, not {uses}")
 
 
 def _said(problem: Exception) -> str:

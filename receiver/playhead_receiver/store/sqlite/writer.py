@@ -29,10 +29,11 @@ _NOTHING: Final = object()
 class _Errand:
     """Something else that the writer does, alone, in a transaction of its own; None: a checkpoint."""
 
-    __slots__ = ("action", "done")
+    __slots__ = ("action", "done", "forgets")
 
-    def __init__(self, action: Callable[[apsw.Connection], Any] | None) -> None:
+    def __init__(self, action: Callable[[apsw.Connection], Any] | None, forgets: bool) -> None:
         self.action = action
+        self.forgets = forgets
         self.done: Future[Any] = Future()
 
 
@@ -70,18 +71,19 @@ class Writer:
         self._put(job)
         return job.receipt.result()
 
-    def run(self, action: Callable[[apsw.Connection], T]) -> T:
+    def run(self, action: Callable[[apsw.Connection], T], *, forgets: bool = True) -> T:
         """Let ``action`` change the tables in a transaction; what it returns, when that is on disk.
 
-        What the writer remembers of the tables is forgotten. `StoreUnavailable` as above.
+        ``forgets``: what the writer remembers of the tables may not be true afterwards.
+        `StoreUnavailable` as above.
         """
-        errand = _Errand(action)
+        errand = _Errand(action, forgets)
         self._put(errand)
         return errand.done.result()
 
     def checkpoint(self) -> bool:
         """Move the log into the file and empty it; False if a reader held an older state too long."""
-        errand = _Errand(None)
+        errand = _Errand(None, forgets=False)
         self._put(errand)
         return errand.done.result()
 
@@ -135,7 +137,8 @@ class Writer:
         except BaseException as problem:  # whoever waits for it must hear of it, whatever it is
             errand.done.set_exception(problem)
         finally:
-            self._rows.forget()
+            if errand.forgets:
+                self._rows.forget()
 
     def _empty_log(self) -> bool:
         try:

@@ -1,0 +1,90 @@
+"""Steps from one schema to the next that take more than SQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apsw
+
+from playhead_receiver.span_view import Label, Usage, open_frame, parse_span, summarize
+from playhead_receiver.store.prepare import encode_label
+from playhead_receiver.store.sqlite.frames import frames_at
+from playhead_receiver.store.texts import Texts
+from playhead_semconv.errors import PlayheadError
+
+_TO_6 = """
+ALTER TABLE resource ADD COLUMN uses INTEGER NOT NULL DEFAULT 0;
+UPDATE resource SET uses = (SELECT count(*) FROM span WHERE span.resource = resource.id);
+CREATE TABLE label(id INTEGER PRIMARY KEY, data BLOB NOT NULL UNIQUE, uses INTEGER NOT NULL);
+
+ALTER TABLE bundle RENAME TO bundle_5;
+DROP INDEX bundle_trace;
+CREATE TABLE bundle(id INTEGER PRIMARY KEY, trace_id BLOB NOT NULL, data BLOB, block INTEGER);
+INSERT INTO bundle SELECT id, trace_id, data, NULL FROM bundle_5;
+DROP TABLE bundle_5;
+CREATE INDEX bundle_trace ON bundle(trace_id);
+CREATE INDEX bundle_block ON bundle(block) WHERE block IS NOT NULL;
+CREATE TABLE block(id INTEGER PRIMARY KEY, data BLOB NOT NULL);
+
+ALTER TABLE span RENAME TO span_5;
+DROP INDEX span_identity;
+DROP INDEX span_failed;
+CREATE TABLE span(
+    position INTEGER PRIMARY KEY,
+    trace_id BLOB NOT NULL, span_id BLOB NOT NULL, parent BLOB NOT NULL,
+    start_ns INTEGER NOT NULL, end_ns INTEGER NOT NULL,
+    failed INTEGER NOT NULL, local_root INTEGER NOT NULL, label INTEGER NOT NULL,
+    input INTEGER NOT NULL, cached INTEGER NOT NULL, cache_write INTEGER NOT NULL,
+    output INTEGER NOT NULL, reasoning INTEGER NOT NULL,
+    resource INTEGER NOT NULL, bundle INTEGER NOT NULL, place INTEGER NOT NULL);
+
+ALTER TABLE run RENAME TO run_5;
+DROP INDEX run_age;
+CREATE TABLE run(
+    trace_id BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE,
+    agent TEXT NOT NULL, mode TEXT NOT NULL, origin TEXT NOT NULL,
+    started_ns INTEGER NOT NULL, arrived_ns INTEGER NOT NULL, conversation TEXT NOT NULL,
+    stale INTEGER NOT NULL, state TEXT, duration_ns INTEGER, cost INTEGER, tokens INTEGER,
+    steps INTEGER, errors INTEGER, summary BLOB) WITHOUT ROWID;
+INSERT INTO run SELECT trace_id, name, agent, mode, origin, started_ns, arrived_ns, '', 1,
+    NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM run_5;
+DROP TABLE run_5;
+CREATE INDEX run_age ON run(started_ns DESC, trace_id);
+CREATE INDEX run_state ON run(state, started_ns DESC, trace_id);
+CREATE INDEX run_stale ON run(stale) WHERE stale;
+CREATE TABLE run_word(
+    kind INTEGER NOT NULL, word TEXT NOT NULL, started_ns INTEGER NOT NULL, trace_id BLOB NOT NULL,
+    PRIMARY KEY(kind, word, started_ns DESC, trace_id)) WITHOUT ROWID;
+CREATE INDEX run_word_of ON run_word(trace_id);
+"""
+
+
+def to_6(db: apsw.Connection) -> None:
+    """Read every span again for what is kept of it since: labels, kinds of tokens, conversations."""
+    db.execute(_TO_6)
+    texts = Texts(lambda id: frames_at(db, id))
+    rows: Any = db.execute(
+        "SELECT span_5.*, resource.data FROM span_5 LEFT JOIN resource ON resource.id = resource"
+    )
+    for *row, resource_data in rows:
+        trace_id, attempt, step, model, given, taken, _, bundle, place = row[1], *row[8:]
+        try:
+            whole = (resource_data or b"") + texts.span(bundle, place)
+            found = summarize(parse_span(open_frame(whole)[1]))
+            label, usage, conversation = found.label, found.usage, found.conversation
+        except PlayheadError:  # `verify` says what is wrong with it
+            label, usage = Label(bool(attempt), bool(step), model), Usage(given, 0, 0, taken)
+            conversation = ""
+        number: Any = db.execute(
+            "INSERT INTO label VALUES (NULL, ?, 1)"
+            " ON CONFLICT DO UPDATE SET uses = uses + 1 RETURNING id",
+            (encode_label(label),),
+        ).get
+        tokens = usage.input, usage.cached, usage.cache_write, usage.output, usage.reasoning
+        db.execute(f"INSERT INTO span VALUES (?{', ?' * 16})", (*row[:8], number, *tokens, *row[13:]))
+        if conversation:
+            db.execute(
+                "UPDATE run SET conversation = ? WHERE trace_id = ? AND conversation = ''",
+                (conversation, trace_id),
+            )
+    db.execute("DROP TABLE span_5; CREATE UNIQUE INDEX span_identity ON span(trace_id, span_id)")

@@ -1,0 +1,230 @@
+"""Summaries of runs in the tables: read, made of spans, and kept."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import apsw
+import msgspec
+
+from playhead_receiver.span_view import Entry, Label, ResourceSummary, Usage, resource_summary
+from playhead_receiver.store.fold import (
+    InstanceRow,
+    RunRow,
+    SpanFold,
+    SpanRow,
+    fold_spans,
+    summary_of,
+)
+from playhead_receiver.store.listing import measure_of
+from playhead_receiver.store.protocol import RunSummary
+
+WORDS = (
+    "agent",
+    "version",
+    "environment",
+    "conversation",
+    "model",
+    "provider",
+    "tool",
+    "error_type",
+)
+"""What runs are found by, in the order of the numbers of ``run_word.kind``. Only ever added to."""
+
+COLUMNS = "trace_id, name, agent, mode, origin, started_ns, arrived_ns, conversation, stale, summary"
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode: msgspec.msgpack.Decoder[SpanFold] = msgspec.msgpack.Decoder(SpanFold)
+_decode_label: msgspec.msgpack.Decoder[Label] = msgspec.msgpack.Decoder(Label)
+
+
+class StoredRun(msgspec.Struct, frozen=True):
+    """A row of ``run``."""
+
+    row: RunRow
+    stale: int
+    """The position of what changed its summary since it was kept; 0: nothing."""
+    kept: bytes | None
+    """Its `SpanFold`, None if it was never kept."""
+
+
+def stored_run(columns: tuple[Any, ...]) -> StoredRun:
+    """A row that was read as `COLUMNS`."""
+    return StoredRun(RunRow(*columns[:8]), columns[8], columns[9])
+
+
+def summary(db: apsw.Connection, run: StoredRun, now_ns: int) -> RunSummary:
+    """The summary of a run, made of its spans where it is not up to date."""
+    fresh = run.kept is None or run.stale
+    spans = folded(db, run.row.trace_id) if fresh else _decode.decode(run.kept or b"")
+    return _summary(db, run.row, spans, now_ns)
+
+
+def _summary(db: apsw.Connection, run: RunRow, spans: SpanFold, now_ns: int) -> RunSummary:
+    found: Any = None
+    if spans.resource:
+        found = db.execute("SELECT data FROM resource WHERE id = ?", (spans.resource,)).get
+    about = None if found is None else _about(found)
+    members: list[Any] = list(
+        db.execute(
+            "SELECT instance.id FROM run_instance JOIN instance ON instance.id = run_instance.instance"
+            " WHERE run_instance.trace_id = ? ORDER BY started_ns, instance.id",
+            (run.trace_id,),
+        )
+    )
+    return summary_of(run, spans, about, [instance_of(db, member) for (member,) in members], now_ns)
+
+
+def folded(db: apsw.Connection, trace_id: bytes) -> SpanFold:
+    """What the spans of a run say of it."""
+    return fold_spans(span_rows(db, trace_id))
+
+
+def span_rows(db: apsw.Connection, trace_id: bytes) -> list[SpanRow]:
+    """The spans of a run without their content, finished and pending."""
+    spans: list[SpanRow] = []
+    rows: Any = db.execute(
+        "SELECT span_id, parent, start_ns, end_ns, failed, local_root, label.data, input, cached,"
+        " cache_write, output, reasoning, resource FROM span JOIN label ON label.id = span.label"
+        " WHERE trace_id = ?",
+        (trace_id,),
+    )
+    for (
+        id,
+        parent,
+        begin,
+        end,
+        failed,
+        root,
+        label,
+        given,
+        cached,
+        written,
+        put_out,
+        thought,
+        at,
+    ) in rows:
+        usage = Usage(given, cached, written, put_out, thought) if given or put_out else _NO_USAGE
+        spans.append(SpanRow(id, parent, begin, end, bool(failed), bool(root), _label(label), usage, at))
+    rows = db.execute(
+        "SELECT span_id, parent, start_ns, step, model FROM pending WHERE trace_id = ?", (trace_id,)
+    )
+    for id, parent, begin, step, model in rows:
+        label = Label(step=bool(step), model=model)
+        spans.append(SpanRow(id, parent, begin, None, local_root=not parent, label=label))
+    return spans
+
+
+def outdated(db: apsw.Connection, limit: int) -> list[StoredRun]:
+    """Runs whose summary is not up to date, those first that have waited for longest."""
+    rows: Any = db.execute(f"SELECT {COLUMNS} FROM run WHERE stale ORDER BY stale LIMIT ?", (limit,))
+    return [stored_run(row) for row in rows]
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A summary to be kept."""
+
+    run: StoredRun
+    spans: SpanFold
+    summary: RunSummary
+
+
+def make(db: apsw.Connection, run: StoredRun, now_ns: int) -> Made:
+    """Sum up a run."""
+    spans = folded(db, run.row.trace_id)
+    return Made(run, spans, _summary(db, run.row, spans, now_ns))
+
+
+def keep(db: apsw.Connection, made: Made) -> None:
+    """Keep a summary, unless something has come since that changes it. For the writer."""
+    run, spans, said = made.run.row, made.spans, made.summary
+    state = said.status if said.status in ("success", "failure") else "open"
+    db.execute(
+        "UPDATE run SET stale = 0, state = ?, duration_ns = ?, cost = ?, tokens = ?, steps = ?,"
+        " errors = ?, summary = ? WHERE trace_id = ? AND stale = ? AND started_ns = ?",
+        (
+            state,
+            measure_of(said, "duration"),
+            measure_of(said, "cost"),
+            measure_of(said, "tokens"),
+            spans.steps,
+            spans.errors,
+            _encode(spans),
+            run.trace_id,
+            made.run.stale,
+            run.started_ns,
+        ),
+    )
+    if not db.changes():
+        return
+    rows: Any = db.execute(
+        "SELECT kind, word, started_ns FROM run_word WHERE trace_id = ?", (run.trace_id,)
+    )
+    wanted = {(kind, word, run.started_ns) for kind, word in _words(said)}
+    if set(rows) != wanted:
+        db.execute("DELETE FROM run_word WHERE trace_id = ?", (run.trace_id,))
+        for kind, word, started_ns in sorted(wanted):
+            db.execute(
+                "INSERT INTO run_word VALUES (?, ?, ?, ?)", (kind, word, started_ns, run.trace_id)
+            )
+
+
+def differs(db: apsw.Connection, run: StoredRun) -> bool:
+    """Whether a summary that counts as up to date is not what the spans say."""
+    return not run.stale and (
+        run.kept is None or _decode.decode(run.kept) != folded(db, run.row.trace_id)
+    )
+
+
+def _words(said: RunSummary) -> set[tuple[int, str]]:
+    words = (
+        [said.agent],
+        [said.version],
+        [said.environment],
+        [said.conversation],
+        said.models,
+        said.providers,
+        said.tools,
+        said.error_types,
+    )
+    return {(kind, word) for kind, some in enumerate(words) for word in some if word}
+
+
+_NO_USAGE = Usage()
+
+
+@lru_cache(maxsize=1024)
+def _about(data: bytes) -> ResourceSummary:
+    """What is said of itself by whoever made the spans; ``data``: the beginning of `ResourceSpans`."""
+    return resource_summary(Entry.FromString(data).resource)
+
+
+@lru_cache(maxsize=4096)
+def _label(data: bytes) -> Label:
+    return _decode_label.decode(data)
+
+
+def instance_of(db: apsw.Connection, row: int) -> InstanceRow:
+    """What the fold needs of an instance."""
+    found: Any = db.execute(
+        "SELECT instance, trace_id, span_id, started_ns, seen_ns, heartbeat_ns, exited, failed, last_seq"
+        " FROM instance WHERE id = ?",
+        (row,),
+    ).get
+    ranges: list[Any] = list(
+        db.execute("SELECT first, last FROM fact_range WHERE instance = ? ORDER BY first", (row,))
+    )
+    instance, trace_id, span_id, started_ns, seen_ns, heartbeat_ns, exited, failed, last_seq = found
+    return InstanceRow(
+        instance=instance,
+        trace_id=trace_id,
+        span_id=span_id,
+        started_ns=started_ns,
+        seen_ns=seen_ns,
+        heartbeat_ns=heartbeat_ns,
+        exited=bool(exited),
+        failed=bool(failed),
+        last_seq=last_seq,
+        ranges=ranges,
+    )
