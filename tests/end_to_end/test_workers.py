@@ -42,10 +42,10 @@ def recorded(folder: Path, provider: Provider, *words: str) -> tuple[Home, str]:
 @pytest.mark.parametrize(
     ("method", "ways", "processes"),
     [
-        ("fork", ("executor", "racing", "manager"), 3 + 2 + 3),
+        ("fork", ("executor", "racing"), 3 + 2),
         ("spawn", ("executor",), 3),
         ("spawn", ("racing",), 2),
-        ("forkserver", ("pool", "manager"), 2 + 3),
+        ("forkserver", ("pool", "racing"), 2 + 2),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

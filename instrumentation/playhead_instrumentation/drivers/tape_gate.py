@@ -35,6 +35,9 @@ COMPUTING_PATIENCE_S = 60.0
 PATIENCE_S = 5.0
 """Without any progress for so long, while somebody sleeps, the order of the tape is given up."""
 
+LEFT_BEHIND_S = 30.0
+"""So long a thread waits for what the tape does not hold, that the end of the process would end."""
+
 LONGEST_SLEEP_S = 60.0
 """Who sleeps longer is not waited for."""
 
@@ -217,7 +220,7 @@ class TapeGate(HeldGate):
         """Who waits for what the tape does not hold; a thread that ends with its process later."""
         if not self._never or not self._refuses():
             return None
-        patient = REAL.now_s() <= self._progress_s + self._patience_s
+        patient = REAL.now_s() <= self._progress_s + LEFT_BEHIND_S
         return next((one for one in self._never if not (patient and _is_daemon(one.place))), None)
 
     def _refuses(self) -> bool:
