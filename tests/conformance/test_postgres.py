@@ -265,6 +265,20 @@ def test_summaries_are_kept_and_marks_too(store: Upkeep):
     assert store.marks() == {}
 
 
+def test_frames_of_a_run_that_is_over_are_joined_and_parted(store: Upkeep):
+    spans = [span_of(b"1" * 16, number, text=f"said {number} " * 40) for number in range(1, 7)]
+    for span in spans:
+        store.commit(Batch([span]))
+    assert store.compact(quiet_s=0) == 1
+    assert store.compact(quiet_s=0) == 0
+    assert list(store.spans(b"1" * 16)) == spans
+    later = span_of(b"2" * 16, 9, text="said 3 " * 40)
+    store.commit(Batch([later]))
+    store.delete([b"1" * 16])
+    assert list(store.spans(b"2" * 16)) == [later]
+    assert list(store.verify()) == []
+
+
 def test_damage_is_found(server: PostgresServer, store: Upkeep, tmp_path: Path):
     store.commit(Batch([span_of(b"1" * 16, 1, text="a" * 300)], facts_of(b"i" * 16, range(2))))
     assert list(store.verify()) == []

@@ -26,6 +26,7 @@ from playhead_receiver.store.protocol import (
     StoredSpan,
 )
 from playhead_receiver.store.resolve import resolve
+from playhead_receiver.store.sql.compaction import QUIET_S, drafts, write
 from playhead_receiver.store.sql.deletion import Deletion
 from playhead_receiver.store.sql.runs import Runs
 from playhead_receiver.store.sql.summaries import keep, make, outdated, span_rows
@@ -130,6 +131,15 @@ class PostgresStore:
             made = [make(db, run, now_ns) for run in outdated(db, limit)]
         if made:
             errands.run(lambda db: [keep(db, one) for one in made] and None, forgets=False)
+        return len(made)
+
+    def compact(self, quiet_s: float = QUIET_S) -> int:
+        """Join frames of runs to which nothing came for ``quiet_s``; how many blocks that made."""
+        errands = self._errands()
+        with self._reader.connection() as db:
+            made = drafts(db, quiet_s)
+        if made:
+            errands.run(lambda db: write(db, made), forgets=False)
         return len(made)
 
     def lag(self) -> Lag:
