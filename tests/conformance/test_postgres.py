@@ -147,7 +147,7 @@ def test_two_receivers_take_the_same_batches_at_once(tmp_path: Path):
         assert [fact.seq for fact in store.tape(b"i" * 16).facts()] == list(range(24))
         assert len(list(store.spans(b"i" * 16))) == 12
         assert [change.position for change in store.changes(0)] == list(range(1, 37))
-        assert [run.name for run in store.runs(Query())] == ["refund-1"]
+        assert [run.name for run in store.runs(Query())] == ["run-1"]
     assert list(stores[0].verify()) == []
     for store in stores:
         store.close()
@@ -251,7 +251,8 @@ def test_large_bodies_are_in_the_database_once_and_go_with_the_last_run(store: U
 def test_summaries_are_kept_and_marks_too(store: Upkeep):
     for number in range(1, 4):
         instance = bytes([number]) * 16
-        store.commit(Batch([span_of(instance, number, service="shop")], facts_of(instance, range(2))))
+        store.commit(Batch([span_of(instance, number, service="shop")]))
+        store.commit(Batch(facts=facts_of(instance, range(2))))
     before = list(store.runs(Query()))
     while store.sum_up():
         pass

@@ -41,8 +41,8 @@ def test_what_a_receiver_took_is_listed_shown_searched_checked_exported_and_dele
         assert not (playhead.data_dir / "store.sqlite").exists()
     on = ("--store", url)
     listed = playhead("ls", "--json", *on)
-    names = [json.loads(line)["name"] for line in listed.lines]
-    assert names == ["refund-1", "refund-2"] or sorted(names) == ["refund-1", "refund-2"]
+    names = [one["name"] for one in json.loads(listed.out)["runs"]]
+    assert sorted(names) == ["refund-1", "refund-2"]
     assert "gpt-4o" in playhead("show", "refund-1", *on).out
     found = playhead("search", "needle", *on)
     assert (found.status, len(found.lines)) == (0, 1)
