@@ -135,6 +135,12 @@ def bring_up_to_date(connection: psycopg.Connection, schema: str, place: str) ->
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
         found = connection.execute("SELECT to_regclass(%s)", (f"{quoted}.version",)).fetchone()
         if found is None or found[0] is None:
+            encoding = connection.execute("SHOW server_encoding").fetchone()
+            if encoding != ("UTF8",):
+                raise StoreUnavailable(
+                    f"the database {place} cannot keep every text",
+                    hint="CREATE DATABASE … ENCODING UTF8",
+                )
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted}")  # type: ignore[arg-type]
             connection.execute("CREATE TABLE version(number integer NOT NULL)")
             connection.execute(TABLES)  # type: ignore[arg-type]
