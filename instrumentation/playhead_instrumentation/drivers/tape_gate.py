@@ -6,6 +6,7 @@ out of order; the gate counts that.
 
 from __future__ import annotations
 
+import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextvars import Context
@@ -25,8 +26,17 @@ POLL_S = 0.02
 HOLD_S = 0.5
 """So long a thread that runs without using processor time is waited for."""
 
+COMPUTING_HOLD_S = 5.0
+"""So much processor time one may use that computes: far more than while recording."""
+
+COMPUTING_PATIENCE_S = 60.0
+"""Without any progress for so long, while somebody computes, the order of the tape is given up."""
+
 PATIENCE_S = 5.0
 """Without any progress for so long, while somebody sleeps, the order of the tape is given up."""
+
+LEFT_BEHIND_S = 30.0
+"""So long a thread waits for what the tape does not hold, that the end of the process would end."""
 
 LONGEST_SLEEP_S = 60.0
 """Who sleeps longer is not waited for."""
@@ -53,14 +63,17 @@ class TapeGate(HeldGate):
         """How many went out of order, because nobody else could proceed."""
         self.on_moved: Callable[[ExchangeId | None], None] = _nobody
         """Told of each of them."""
+        self.on_killed: Callable[[], None] | None = None
+        """Called, and does not return, where the process was killed when recorded: the tape is over."""
         self._spun_on_tape = spun or {}
         self._parked: dict[Waiting, float] = {}
         """What did not end by time on the tape → when it would have (`REAL.now_s`)."""
         self._patience_s = patience_s
         self._schedule: Schedule[Waiting] = Schedule(order)
         self._never: list[Waiting] = []
-        self._progress_s = REAL.now_s()
-        super().__init__(live=live, poll_s=POLL_S, hold_s=HOLD_S)
+        self._progress_s = 0.0
+        """When somebody went on, by the patience of those who wait."""
+        super().__init__(live=live, poll_s=POLL_S, hold_s=HOLD_S, computing_hold_s=COMPUTING_HOLD_S)
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
         """Something has come, which came at ``due`` on the tape; None: at once."""
@@ -134,19 +147,19 @@ class TapeGate(HeldGate):
         following = self._schedule.following()
         if following is None or self._spun_on_tape.get(following.batch) != ticks:
             return False
-        if REAL.now_s() > self._progress_s + self._patience_s:
+        if self._idled_s() > self._patience_s:
             return False
         return self._anybody() or not self.books.quiet() or self.books.guesses()
 
     def _joins(self, waiter: Waiting) -> bool:
         if self._closed:
             return True
-        self._progress_s = REAL.now_s()
+        self._progress_s = self.books.patience_s()
         if waiter.due is None:
             if waiter.after_s is None:
                 self._never.append(waiter)
             else:
-                self._parked[waiter] = self._progress_s + waiter.after_s
+                self._parked[waiter] = REAL.now_s() + waiter.after_s
             return False
         return self._schedule.arrive(waiter, waiter.due)
 
@@ -164,39 +177,55 @@ class TapeGate(HeldGate):
             self._left(waiter)
 
     def _let_through(self, waiter: Waiting) -> None:
-        self._progress_s = REAL.now_s()
+        self._progress_s = self.books.patience_s()
         super()._let_through(waiter)
+
+    def _idled_s(self) -> float:
+        """How long nobody has gone on."""
+        return self.books.patience_s() - self._progress_s
 
     def _forced(self) -> Waiting | None:
         """Who goes although it is not its turn, because otherwise nobody does.
 
-        Where that is a guess (somebody who blocks may yet go on), only after a while.
+        Where that is a guess (somebody who blocks, or computes, may yet go on), only after a while.
         """
+        idled_s = self._idled_s()
+        if self.books.computes() and idled_s < COMPUTING_PATIENCE_S:
+            return None
         if not self.books.for_good() or self.books.guesses():
-            now = REAL.now_s()
-            horizon = min(self.books.latest_alarm(), self._progress_s + LONGEST_SLEEP_S)
-            if now < max(self._progress_s + self._patience_s, horizon):
+            sleeps = REAL.now_s() < self.books.latest_alarm()
+            if idled_s < (LONGEST_SLEEP_S if sleeps else self._patience_s):
                 return None
         waiter = self._schedule.force()
         if waiter is not None:
             return self._moves(waiter)
-        if self._never and self._refuses():
-            waiter = self._never.pop(0)
+        if self.on_killed is not None and self._schedule.following() is None and self._refuses():
+            self.on_killed()
+        waiter = self._in_vain()
+        if waiter is not None:
+            self._never.remove(waiter)
             waiter.refused = True
             return waiter
         if self._parked:
             # Nobody else goes on, and the tape does not say how it does: as it would in the world.
             waiter, until_s = min(self._parked.items(), key=lambda item: item[1])
-            if self._schedule.following() is not None:
-                until_s = max(until_s, self._progress_s + self._patience_s)
+            if self._schedule.following() is not None and idled_s < self._patience_s:
+                return None
             if REAL.now_s() >= until_s:
                 del self._parked[waiter]
                 return self._moves(waiter)
         return None
 
+    def _in_vain(self) -> Waiting | None:
+        """Who waits for what the tape does not hold; a thread that ends with its process later."""
+        if not self._never or not self._refuses():
+            return None
+        patient = REAL.now_s() <= self._progress_s + LEFT_BEHIND_S
+        return next((one for one in self._never if not (patient and _is_daemon(one.place))), None)
+
     def _refuses(self) -> bool:
         """Whether who waits for what the tape does not hold waits in vain."""
-        sure = not self.books.guesses() or REAL.now_s() > self._progress_s + self._patience_s
+        sure = not self.books.guesses() or self._idled_s() > self._patience_s
         return sure and self.books.for_good()
 
     def _moves(self, waiter: Waiting) -> Waiting:
@@ -204,6 +233,14 @@ class TapeGate(HeldGate):
         self.moved += 1
         self.on_moved(waiter.who)
         return waiter
+
+
+def _is_daemon(thread: int) -> bool:
+    found = _threads.get(thread)
+    return found is not None and found.daemon
+
+
+_threads: dict[int, threading.Thread] = vars(threading)["_active"]
 
 
 def _nobody(who: ExchangeId | None) -> None:
