@@ -49,6 +49,9 @@ class Settings:
         "How long `playhead up` keeps runs after their end; `agent:NAME=1d`, `share=0.1` of successes,"
         " `budget=10G`; or off.",
     )
+    store: str = _setting(
+        "", "Database that keeps the runs, a postgresql:// URL. Default: the data folder does."
+    )
     agent: str = _setting("", "Name of the agent. Default: the script's name.", "OTEL_SERVICE_NAME")
     level: str = _setting("", "causal or strict. Default: strict under `playhead record`, else causal.")
     content: str = _setting("full", "full, or metadata: no message content is recorded.")

@@ -67,7 +67,7 @@ def command(
         _mark(session, mark or unmark or ("", ""), on=mark is not None)
         return
     if dry_run:
-        store = open_store(session.data_dir, read_only=True)
+        store = open_store(session.store, read_only=True)
         try:
             runs = store.runs(Query(mode=None, limit=1 << 60))
             found = expired(runs, store.marks(), policy, time.time_ns())
@@ -88,7 +88,9 @@ def command(
         f"deleted {count(done.runs, 'run')}: {count(done.spans, 'span')},"
         f" {count(done.facts, 'fact')}, {count(done.blobs, 'blob')}"
     )
-    if not done.wiped:
+    if session.settings.store:
+        session.say("the database overwrites what was deleted in its own time: VACUUM")
+    elif not done.wiped:
         session.say("somebody still reads an older state: run it again to overwrite what was deleted")
 
 
@@ -98,7 +100,7 @@ def _done(session: Session, errand: Errand) -> Answer:
     from playhead_receiver.store import open_store
 
     try:
-        store = open_store(session.data_dir)
+        store = open_store(session.store)
     except StoreBusy:
         return ask(session.data_dir, errand)
     try:
