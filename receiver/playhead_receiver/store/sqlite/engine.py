@@ -199,6 +199,10 @@ class SqliteStore:
         with self._reader.connection() as db:
             return span_rows(db, trace_id)
 
+    def resources(self) -> list[bytes]:
+        """The resources that stored spans have."""
+        return [data for (data,) in self._reader.all("SELECT data FROM resource WHERE uses > 0")]
+
     def pending(self, trace_id: bytes) -> Iterator[Fact]:
         """The span-start facts of a trace whose spans have not come."""
         tapes: dict[bytes, SqliteTape] = {}
