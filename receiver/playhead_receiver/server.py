@@ -42,9 +42,10 @@ class Receiver:
     OTLP endpoints that get a copy of every span of the data folder's own tenant. ``token``: one that
     opens everything; those of the folder's `TokenBook` open what they are for. A token is needed where
     ``guarded``, where ``token`` is given, and where ``host`` is not loopback. ``limit_bytes``: the
-    largest request, after decompression. ``faces``: what other viewers are given. Errors of `start`: `StoreBusy` if another receiver writes to
-    the directory, `StoreUnavailable`, `UsageError` if a port is taken, `ConfigurationError` if ``host``
-    is not loopback and there is no token, or if ``tls`` cannot be used.
+    largest request, after decompression. ``faces``: what other viewers are given. Errors of `start`:
+    `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`, `UsageError` if a port
+    is taken, `ConfigurationError` if ``host`` is not loopback and there is no token, or if ``tls``
+    cannot be used.
     """
 
     def __init__(
@@ -225,9 +226,7 @@ class Receiver:
         from playhead_receiver.query import query_app  # heavy, and an embedded receiver has none
         from playhead_receiver.query.serving import Serving
 
-        serving = Serving(
-            tenants, guard, audit, shown, self._destinations, version("playhead-receiver")
-        )
+        serving = Serving(tenants, guard, audit, shown, self._destinations, version("playhead-receiver"))
         self._serving = serving
         self._query = HttpServer(
             query_app(serving, FACES),
@@ -251,7 +250,9 @@ class Receiver:
         from playhead_receiver.faces.jaeger.storage import jaeger_handlers
         from playhead_receiver.intake.grpc import grpc_server  # heavy, and not everybody wants it
 
-        server = grpc_server(tenants, guard, jaeger_handlers(shown, guard), limit_bytes=self._limit_bytes)
+        server = grpc_server(
+            tenants, guard, jaeger_handlers(shown, guard), limit_bytes=self._limit_bytes
+        )
         address = f"{bracketed(self._host)}:{port}"
         try:
             if self._tls is None:

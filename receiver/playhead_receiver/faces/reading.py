@@ -40,7 +40,7 @@ class Traces:
         self._lock = threading.Lock()
 
     def envelopes(self, trace_id: bytes, cap: Cap | None = None) -> Iterator[ResourceSpans]:
-        """All spans of a trace, one in each, with what they left out; pending ones as far as they got."""
+        """All spans of a trace, one in each, with what they left out; pending ones so far."""
         deriver = Deriver(self.store)
         last = 0
         for stored in self.store.spans(trace_id):

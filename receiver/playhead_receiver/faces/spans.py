@@ -1,4 +1,4 @@
-"""A trace as the faces look through it: spans with the values that can be asked for, without payloads."""
+"""A trace as the faces look through it: spans with what can be asked for, no payloads."""
 
 from __future__ import annotations
 
@@ -134,7 +134,9 @@ def seen_of(envelope: ResourceSpans, *, whole: bool = False) -> Seen:
         kept = [pair for pair in span.attributes if pair.ByteSize() <= LARGE_BYTES]
         small = attributes_of(kept)
         derived: Any = small.get(a.PLAYHEAD_DERIVED)
-        names = {pair.key for pair in span.attributes} | set(derived if isinstance(derived, list) else ())
+        names = {pair.key for pair in span.attributes} | set(
+            derived if isinstance(derived, list) else ()
+        )
         left_out = names - small.keys()
     return Seen(
         span_id=span.span_id,
@@ -153,8 +155,6 @@ def seen_of(envelope: ResourceSpans, *, whole: bool = False) -> Seen:
             Event(event.name, event.time_unix_nano, attributes_of(event.attributes))
             for event in span.events
         ],
-        links=[
-            Link(link.trace_id, link.span_id, attributes_of(link.attributes)) for link in span.links
-        ],
+        links=[Link(link.trace_id, link.span_id, attributes_of(link.attributes)) for link in span.links],
         left_out=frozenset(left_out),
     )

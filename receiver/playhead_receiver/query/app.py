@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,7 +25,10 @@ PUBLIC = frozenset(("/health", "/ready"))
 
 
 def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
-    """The ASGI application; ``others``: what is answered on its port besides. Questions are answered in threads, the event loop only moves bytes."""
+    """The ASGI application. Questions are answered in threads, the event loop only moves bytes.
+
+    ``others``: what is answered on its port besides.
+    """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
@@ -43,7 +46,7 @@ def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
         generate_unique_id_function=_operation_id,
     )
     app.state.serving = serving
-    handle_problems(app)
+    handle_problems(app, _methods_of)
     for router in (*ROUTERS, *others):
         app.include_router(router)
     guarded = scopes() | scopes(others)
@@ -82,6 +85,13 @@ def _scope_of(dependant: Dependant) -> Scope | None:
         if scope is not None:
             return scope
     return None
+
+
+def _methods_of(path: str) -> Iterator[str]:
+    for router in ROUTERS:
+        for route in router.routes:
+            if isinstance(route, APIRoute) and route.path_regex.match(path):
+                yield from route.methods or ()
 
 
 def _operation_id(route: APIRoute) -> str:

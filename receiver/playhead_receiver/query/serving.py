@@ -8,6 +8,7 @@ import msgspec
 
 from playhead_receiver.access import Audit, Guard, Tenants
 from playhead_receiver.faces.shown import Shown
+from playhead_receiver.query.tree import Trees
 
 MOST_LIVE = 64
 """Live streams at once."""
@@ -40,6 +41,7 @@ class Serving:
         self.shown = shown
         self.destinations = destinations
         self.version = version
+        self.trees = Trees()
         self.live = 0
         """Live streams that are open; on the event loop only."""
         self.stopping = False

@@ -63,9 +63,7 @@ def test_a_trace_as_the_page_of_a_trace_wants_it(api: httpx.Client, stored: Rece
     root, child = trace["spans"]
     assert (root["operationName"], root["references"]) == ("run", [])
     assert (root["startTime"], root["duration"]) == (MICRO + 1, 2 * 10**6 - 1)
-    assert child["references"] == [
-        {"refType": "CHILD_OF", "traceID": "31" * 16, "spanID": f"{1:016x}"}
-    ]
+    assert child["references"] == [{"refType": "CHILD_OF", "traceID": "31" * 16, "spanID": f"{1:016x}"}]
     assert {(tag["key"], tag["type"], tag["value"]) for tag in child["tags"]} == {
         ("size", "int64", 7),
         ("sum", "float64", 1.5),
@@ -107,7 +105,13 @@ def test_a_search_of_the_older_form(api: httpx.Client, stored: Receiver, wanted:
 
 
 def test_a_wrong_search_is_said_to_be_one(api: httpx.Client):
-    for wanted in ({"tags": "no"}, {"tag": "x"}, {"minDuration": "long"}, {"limit": "-1"}, {"start": "x"}):
+    for wanted in (
+        {"tags": "no"},
+        {"tag": "x"},
+        {"minDuration": "long"},
+        {"limit": "-1"},
+        {"start": "x"},
+    ):
         answer = api.get("/api/traces", params=wanted)
         assert answer.status_code == 400
         assert answer.json()["errors"][0]["msg"]
@@ -119,7 +123,9 @@ def times() -> dict[str, str]:
 
     return {
         "query.startTimeMin": datetime.fromtimestamp(START_S - 60, UTC).isoformat(),
-        "query.startTimeMax": datetime.fromtimestamp(START_S + 60, UTC).isoformat().replace("+00:00", "Z"),
+        "query.startTimeMax": datetime.fromtimestamp(START_S + 60, UTC)
+        .isoformat()
+        .replace("+00:00", "Z"),
     }
 
 
@@ -204,9 +210,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
 
 
 @pytest.mark.parametrize(("method", "path"), sorted(scopes(FACES)))
-def test_the_faces_are_open_to_those_who_may_read(
-    guarded: tuple[str, str, str], method: str, path: str
-):
+def test_the_faces_are_open_to_those_who_may_read(guarded: tuple[str, str, str], method: str, path: str):
     endpoint, reader, sender = guarded
     assert scopes(FACES)[method, path] == "read"
 

@@ -131,9 +131,6 @@ def services(traces: Traces) -> list[str]:
     return sorted(found)
 
 
-
-
-
 def operations(traces: Traces, service: str, kind: str = "") -> list[tuple[str, str]]:
     """Names and kinds of the spans of a service; empty: of any. Of the newest traces."""
     found = {
@@ -145,9 +142,7 @@ def operations(traces: Traces, service: str, kind: str = "") -> list[tuple[str, 
     return sorted(one for one in found if kind in ("", one[1]))
 
 
-def dependencies(
-    traces: Traces, start_ns: int | None, end_ns: int | None
-) -> list[tuple[str, str, int]]:
+def dependencies(traces: Traces, start_ns: int | None, end_ns: int | None) -> list[tuple[str, str, int]]:
     """Caller, called and how often, between services."""
     calls: Counter[tuple[str, str]] = Counter()
     for trace in traces.looked_through(start_ns, end_ns):

@@ -1,7 +1,7 @@
-"""The messages of `jaeger.storage.v2`, described here with the numbers that Jaeger's remote storage uses.
+"""The messages of `jaeger.storage.v2`, with the numbers that Jaeger's remote storage uses.
 
-The protocol is Jaeger's (github.com/jaegertracing/jaeger-idl, proto/storage/v2, Apache-2.0). A structured
-filter (field 9 of a query) is left as bytes: the capabilities do not offer it.
+The protocol is Jaeger's (github.com/jaegertracing/jaeger-idl, proto/storage/v2, Apache-2.0). A
+structured filter (field 9 of a query) is left as bytes: the capabilities do not offer it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,11 @@ _MESSAGES: dict[str, list[tuple[str, int, str]]] = {
     "FindTraceIDsRequest": [("query", 1, "TraceQueryParameters")],
     "FoundTraceID": [("trace_id", 1, "bytes"), ("start", 2, TIME), ("end", 3, TIME)],
     "FindTraceIDsResponse": [("trace_ids", 1, "*FoundTraceID")],
-    "ServiceSummary": [("name", 1, "string"), ("span_count", 2, "int32"), ("error_span_count", 3, "int32")],
+    "ServiceSummary": [
+        ("name", 1, "string"),
+        ("span_count", 2, "int32"),
+        ("error_span_count", 3, "int32"),
+    ],
     "TraceSummary": [
         ("trace_id", 1, "bytes"),
         ("root_service_name", 2, "string"),

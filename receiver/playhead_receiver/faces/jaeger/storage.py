@@ -52,7 +52,9 @@ def jaeger_handlers(shown: Shown, guard: Guard) -> list[Any]:
         handlers: dict[str, Any] = {}
         for name, (answer, streams) in methods.items():
             make: Any = cast(Any, grpc)
-            kind = make.unary_stream_rpc_method_handler if streams else make.unary_unary_rpc_method_handler
+            kind = (
+                make.unary_stream_rpc_method_handler if streams else make.unary_unary_rpc_method_handler
+            )
             handlers[name] = kind(
                 (_streaming if streams else _answering)(answer, shown, guard),
                 request_deserializer=MESSAGES[f"{name}Request"].FromString,
