@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
@@ -133,11 +133,11 @@ def seen_of(envelope: ResourceSpans, *, whole: bool = False) -> Seen:
     else:
         kept = [pair for pair in span.attributes if pair.ByteSize() <= LARGE_BYTES]
         small = attributes_of(kept)
+        left_out = {pair.key for pair in span.attributes} - small.keys()
+        left_out = {pair.key for pair in span.attributes} - small.keys()
         derived: Any = small.get(a.PLAYHEAD_DERIVED)
-        names = {pair.key for pair in span.attributes} | set(
-            derived if isinstance(derived, list) else ()
-        )
-        left_out = names - small.keys()
+        if isinstance(derived, list):
+            left_out |= set(cast("list[str]", derived)) - small.keys()
     return Seen(
         span_id=span.span_id,
         parent=span.parent_span_id,

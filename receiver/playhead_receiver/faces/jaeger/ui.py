@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
@@ -93,7 +93,7 @@ def _tags(pairs: Iterable[KeyValue]) -> list[dict[str, Any]]:
 
 
 def _tag(key: str, value: Any) -> dict[str, Any]:
-    kind = _TYPES.get(type(value), "string")
+    kind = _TYPES.get(cast(Any, type(value)), "string")
     if kind == "string" and not isinstance(value, str):
         value = "" if value is None else text_of(value)
     return {"key": key, "type": kind, "value": msgspec.to_builtins(value)}
