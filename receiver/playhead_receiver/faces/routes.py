@@ -8,6 +8,12 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from playhead_receiver.faces.jaeger.http import jaeger_routers
+from playhead_receiver.faces.tempo.http import tempo_router
 
-FACES: tuple[APIRouter, ...] = (*jaeger_routers("/jaeger"), *jaeger_routers())
+FACES: tuple[APIRouter, ...] = (
+    *jaeger_routers("/jaeger"),
+    tempo_router("/tempo"),
+    tempo_router(for_jaeger_too=True),
+    *jaeger_routers(traces_by_id=False),
+)
 """All of them."""
