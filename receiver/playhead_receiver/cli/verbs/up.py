@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 FILE = click.Path(exists=True, dir_okay=False)
 
 SCHEMA_VERSION = 1
+SWITCH_S = 0.001
+"""How long a thread may keep others waiting: the one that commits comes back from SQLite often."""
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -68,6 +71,7 @@ def command(
     from playhead_receiver.server import Receiver
 
     settings = session.settings
+    sys.setswitchinterval(SWITCH_S)
     file = AccessFile(session.data_dir)
     has_tokens = TokenBook(file).any_live()
     file.close()

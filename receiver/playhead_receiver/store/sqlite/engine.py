@@ -30,6 +30,13 @@ from playhead_receiver.store.sql.summaries import keep, make, outdated, span_row
 from playhead_receiver.store.sql.tape import SqlTape
 from playhead_receiver.store.sql.verify import verify
 from playhead_receiver.store.sqlite.backup import copy_store
+from playhead_receiver.store.sqlite.compaction import (
+    QUIET_S,
+    drafts,
+    give_back,
+    has_room,
+    write,
+)
 from playhead_receiver.store.sqlite.hands import SqliteHands
 from playhead_receiver.store.sqlite.reader import SqliteReader
 from playhead_receiver.store.sqlite.schema import FILE
@@ -141,6 +148,17 @@ class SqliteStore:
             made = [make(db, run, now_ns) for run in outdated(db, limit)]
         if made:
             errands.run(lambda db: [keep(db, one) for one in made] and None, forgets=False)
+        return len(made)
+
+    def compact(self, quiet_s: float = QUIET_S) -> int:
+        """Join frames of runs to which nothing came for ``quiet_s``; how many blocks that made."""
+        errands = self._errands()
+        with self._reader.connection() as db:
+            made, room = drafts(db, quiet_s), has_room(db)
+        if made:
+            errands.run(lambda db: write(db, made), forgets=False)
+        elif room:
+            errands.run(give_back, forgets=False)
         return len(made)
 
     def lag(self) -> Lag:
