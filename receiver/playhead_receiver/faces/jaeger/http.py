@@ -109,13 +109,14 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
 
 def legacy_trace(request: Request, asked: Reading, trace_id: str) -> Response:
     """``/api/traces/{trace_id}`` as Jaeger answers it."""
-    id = trace_id_of(trace_id)
+    try:
+        id = trace_id_of(trace_id)
+    except NotFound as problem:
+        return _say(404, problem.what)
     asked.note("read", id.hex())
     envelopes = _traces(request, asked).envelopes(id, serving_of(request).shown.jaeger)
     trace = ui_trace(id, envelopes)
-    if not trace["spans"]:
-        raise NotFound("trace not found")
-    return _data([trace], total=0)
+    return _data([trace], total=0) if trace["spans"] else _say(404, "trace not found")
 
 
 def _traces(request: Request, asked: Asked) -> Traces:
