@@ -60,6 +60,8 @@ class Process:
         self._parent = b""
         self._forked_in: dict[int, str] = {}
         """In which exchange a thread is about to fork."""
+        self._execs: set[int] = set()
+        """Threads whose forks become other programs."""
         self._redactor = redactor
         self._imported = Imported()
 
@@ -83,13 +85,17 @@ class Process:
         self._append(e.PLAYHEAD_PROCESS_EXIT, attributes)
 
     @contextmanager
-    def forks(self, exchange: str) -> Generator[None]:
-        """This thread forks inside, in an exchange of that id."""
-        self._forked_in[threading.get_ident()] = exchange
+    def forks(self, exchange: str, *, execs: bool = False) -> Generator[None]:
+        """This thread forks inside, in an exchange of that id; ``execs``: to become another program."""
+        thread = threading.get_ident()
+        self._forked_in[thread] = exchange
+        if execs:
+            self._execs.add(thread)
         try:
             yield
         finally:
-            del self._forked_in[threading.get_ident()]
+            del self._forked_in[thread]
+            self._execs.discard(thread)
 
     def changed(self) -> dict[str, Any]:
         """What is not any more as the start fact says it."""
@@ -125,6 +131,8 @@ class Process:
         self._parent = self._sink.instance
 
     def _after_fork(self) -> None:
+        if threading.get_ident() in self._execs:
+            self._over.set()
         if not self._over.is_set():
             self._over = threading.Event()
             self._imported = Imported()

@@ -17,15 +17,16 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from opentelemetry import trace
 
 from playhead_instrumentation import lanes
 from playhead_instrumentation.boundaries.process_blocked import ProcessBlocked
-from playhead_instrumentation.boundaries.process_words import Started, described
+from playhead_instrumentation.boundaries.process_words import EXCHANGE, PARENT, Started, described
 from playhead_instrumentation.drivers.exceptions import again, record_of
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import Played, Refused
@@ -33,6 +34,9 @@ from playhead_instrumentation.session import Session, current
 from playhead_instrumentation.workspace import Change
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Content, Delivery, EndedHow, Fidelity, Part
+
+if TYPE_CHECKING:
+    from playhead_instrumentation.boundaries.process_pipes import PipeEnd
 
 KIND: Final = "process"
 
@@ -90,6 +94,8 @@ class Child:
         """Descriptors of the other ends of its pipes, at replay."""
         self.beside = 0
         """Pid of a fork that runs for real at a replay."""
+        self.terminal: PipeEnd | None = None
+        """Our end of the terminal that it runs on."""
         self.own_group = False
         """Whether it leads a process group."""
         self.runs = False
@@ -150,6 +156,18 @@ class Child:
     def passes(self) -> bool:
         """Whether nothing is recorded of it any more: the session is over, or this is a fork of ours."""
         return current() is not self._session or self.call.inherited
+
+    def environment(self, env: Any) -> Any:
+        """For a child that was to have ``env`` (None: ours): it is told where it was started."""
+        given = self._session.environment_of_child(env)
+        given = dict(os.environ if given is None else given)
+        if given.get(PARENT) == self._session.sink.instance.hex():
+            given[EXCHANGE] = str(self.call.id)
+        return given
+
+    def execs(self) -> AbstractContextManager[None]:
+        """For what forks only to become another program: that fork says nothing of itself."""
+        return self._session.process.forks("", execs=True)
 
     # How it started
 
@@ -398,6 +416,12 @@ class Child:
     def expires(self, index: int) -> Expired:
         """At replay: the wait that a part of the recording tells of was in vain."""
         return Expired(json.loads(self.took(index, self.call.arrive(index + 1).wait())))
+
+    def needs_nobody(self) -> bool:
+        """At replay: whether it died before it said anything, so that nothing of it is missing."""
+        assert self.played is not None
+        end = self.played.exchange.end
+        return end is not None and int(end.values.get(a.PROCESS_EXIT_CODE, 0)) < 0
 
     def exit_turn(self) -> Turn | None:
         """At replay: the turn of its end; None where it came without one."""

@@ -13,6 +13,7 @@ from typing import Any
 from playhead_instrumentation.boundaries import entropy, files
 from playhead_instrumentation.boundaries.process_exchange import begin, recording
 from playhead_instrumentation.boundaries.process_words import FORK, Started
+from playhead_instrumentation.lanes import Shadow
 from playhead_instrumentation.patches import Patches, required
 
 
@@ -39,12 +40,13 @@ def _fork(original: Any) -> int:
         return original()
     played = child.played
     tape = None if played is None else session.fork_of(played.instance, str(played.exchange.id))
-    if played is not None and played.exchange.head and tape is None:
+    if played is not None and played.exchange.head and tape is None and not child.needs_nobody():
         child.block("the child that was forked then has no tape")
     if played is not None and tape is None:
         return child.start_again()  # raises what was raised
     try:
-        with session.process.forks(str(child.call.id)):
+        # What others do at a fork (OpenTelemetry describes the process anew) is not the program's.
+        with session.process.forks(str(child.call.id)), Shadow():
             pid = original()
     except BaseException as error:
         child.failed(error)
