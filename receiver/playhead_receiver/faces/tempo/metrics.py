@@ -186,13 +186,20 @@ def _numbers(
         per = width_ns / SECOND_NS if function == "rate" else 1
         yield labels, {step: len(one.values.get(step, ())) / per for step in steps}
         return
-    fold: Callable[[Sequence[float]], float] = {
-        "min_over_time": min,
-        "max_over_time": max,
-        "sum_over_time": sum,
-        "avg_over_time": lambda values: sum(values) / len(values),
-    }[function]
+    fold = _FOLDS[function]
     yield labels, {step: fold(values) for step, values in one.values.items()}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+_FOLDS: dict[str, Callable[[Sequence[float]], float]] = {
+    "min_over_time": min,
+    "max_over_time": max,
+    "sum_over_time": sum,
+    "avg_over_time": _mean,
+}
 
 
 def _quantile(values: Sequence[float], quantile: float) -> float:
