@@ -44,6 +44,9 @@ class Settings:
     exit_flush_ms: int = _setting(3000, "How long a process that ends may wait for a healthy endpoint.")
     heartbeat_ms: int = _setting(5000, "How often a living process says so.")
     data_dir: str = _setting("", "The receiver's data. Default: the user's data folder, playhead.")
+    store: str = _setting(
+        "", "Database that keeps the runs, a postgresql:// URL. Default: the data folder does."
+    )
     jaeger_attribute_bytes: int = _setting(
         64 << 10, "Most that Jaeger is given of one attribute; 0: all of it."
     )

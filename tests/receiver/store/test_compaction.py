@@ -12,7 +12,8 @@ from support.batches import span_of
 from support.leftovers import finds
 
 from playhead_receiver.store import Batch, Store, StoredSpan, open_store
-from playhead_receiver.store.sqlite import compaction
+from playhead_receiver.store.sql import compaction
+from playhead_receiver.store.sqlite import space
 
 SAID = {number: f"needle-{number}-" + os.urandom(8).hex() for number in (1, 2, 3)}
 STEPS = 30
@@ -152,7 +153,7 @@ def test_what_is_deleted_while_frames_are_joined_stays_deleted(tmp_path: Path):
 
 
 def test_what_is_empty_is_given_back_to_the_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(compaction, "FREE_SHARE", 0.0)
+    monkeypatch.setattr(space, "FREE_SHARE", 0.0)
     store, _ = filled(tmp_path)
     store._wipe()
     before = (tmp_path / "store.sqlite").stat().st_size

@@ -51,7 +51,7 @@ def command(
     from playhead_replay.forks.start import folder_of
 
     wanted = parse_target(target)
-    with signals_held(), housing(session.data_dir) as house:
+    with signals_held(), housing(session.data_dir, session.settings.store) as house:
         delivered(session, house)
         with opened_run(session, wanted) as run:
             _require_dead(run)

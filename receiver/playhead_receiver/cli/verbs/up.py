@@ -77,6 +77,7 @@ def command(
     file.close()
     receiver = Receiver(
         session.data_dir,
+        store=session.settings.store,
         http_port=http_port,
         grpc_port=grpc_port,
         query_port=query_port,
@@ -123,12 +124,13 @@ def _announce(session: Session, receiver: Receiver, forward: tuple[str, ...]) ->
                 "grpc": grpc,
                 "query": query,
                 "data_dir": str(session.data_dir),
+                "store": session.store_name,
                 "forward": list(forward),
                 "pid": os.getpid(),
             }
         )
         return
-    session.say(f"listening at {http} and {grpc} (grpc), storing in {session.data_dir}")
+    session.say(f"listening at {http} and {grpc} (grpc), storing in {session.store_name}")
     session.say(f"answering at {query}/v1/runs")
     for endpoint in forward:
         session.say(f"forwarding to {endpoint}")

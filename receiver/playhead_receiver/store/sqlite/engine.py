@@ -24,23 +24,18 @@ from playhead_receiver.store.protocol import (
     StoredSpan,
 )
 from playhead_receiver.store.resolve import resolve
+from playhead_receiver.store.sql.compaction import QUIET_S, drafts, write
 from playhead_receiver.store.sql.deletion import Deletion
 from playhead_receiver.store.sql.runs import Runs
 from playhead_receiver.store.sql.summaries import keep, make, outdated, span_rows
 from playhead_receiver.store.sql.tape import SqlTape
 from playhead_receiver.store.sql.verify import verify
 from playhead_receiver.store.sqlite.backup import copy_store
-from playhead_receiver.store.sqlite.compaction import (
-    QUIET_S,
-    drafts,
-    give_back,
-    has_room,
-    write,
-)
 from playhead_receiver.store.sqlite.hands import SqliteHands
 from playhead_receiver.store.sqlite.reader import SqliteReader
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_receiver.store.sqlite.search import SqliteSearch
+from playhead_receiver.store.sqlite.space import give_back, has_room
 from playhead_receiver.store.upkeep import Deleted, Finding, Hit, Lag
 from playhead_receiver.store.writer import Writer
 from playhead_semconv.errors import StoreUnavailable
@@ -225,7 +220,7 @@ class SqliteStore:
 
     def resources(self) -> list[bytes]:
         """The resources that stored spans have."""
-        return [data for (data,) in self._reader.all("SELECT data FROM resource WHERE uses > 0")]
+        return self._reader.resources()
 
     def pending(self, trace_id: bytes) -> Iterator[Fact]:
         """The span-start facts of a trace whose spans have not come."""

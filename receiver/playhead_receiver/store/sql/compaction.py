@@ -9,11 +9,11 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import apsw
 import msgspec
 
 from playhead_receiver.store.blocks import BLOCK_BYTES, open_block, pack_block
 from playhead_receiver.store.frames import decompress
+from playhead_receiver.store.sql.db import Db
 from playhead_semconv.errors import StoreError
 
 QUIET_S = 60.0
@@ -22,10 +22,6 @@ LEAST_FRAMES = 4
 """A run of fewer frames stays as it is."""
 AT_ONCE_BYTES = 8 * BLOCK_BYTES
 """Plain bytes that one transaction joins."""
-FREE_SHARE = 0.1
-"""Share of a file's pages that may lie empty before some are given back."""
-VACUUMED_PAGES = 1024
-"""How many are given back at a time."""
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -37,7 +33,7 @@ class Draft(msgspec.Struct, frozen=True):
     data: bytes
 
 
-def drafts(db: apsw.Connection, quiet_s: float) -> list[Draft]:
+def drafts(db: Db, quiet_s: float) -> list[Draft]:
     """Blocks for some of the runs that are over, the quietest first; nothing is written."""
     before_ns = time.time_ns() - round(quiet_s * 1e9)
     runs: Any = db.execute(
@@ -73,33 +69,22 @@ def _draft(trace_id: bytes, kept: dict[int, bytes], plain: dict[int, bytes]) -> 
     return Draft(trace_id, kept, data)
 
 
-def write(db: apsw.Connection, made: list[Draft]) -> None:
+def write(db: Db, made: list[Draft]) -> None:
     """Write blocks, but those whose frames are not what they were. For the writer."""
     for draft in made:
         marks = "?" + ", ?" * (len(draft.frames) - 1)
         rows: Any = db.execute(f"SELECT id, data FROM bundle WHERE id IN ({marks})", tuple(draft.frames))
         if dict(rows) == draft.frames:
-            db.execute("INSERT INTO block VALUES (NULL, ?)", (draft.data,))
-            number = db.last_insert_rowid()
+            number: Any = db.execute(
+                "INSERT INTO block(data) VALUES (?) RETURNING id", (draft.data,)
+            ).get
             # Rows that only got shorter would leave their pages as empty as they are.
             db.execute(f"DELETE FROM bundle WHERE id IN ({marks})", tuple(draft.frames))
-            db.executemany(
-                "INSERT INTO bundle VALUES (?, ?, NULL, ?)",
-                [(id, draft.trace_id, number) for id in draft.frames],
-            )
+            for id in draft.frames:
+                db.execute("INSERT INTO bundle VALUES (?, ?, NULL, ?)", (id, draft.trace_id, number))
     for trace_id in {draft.trace_id for draft in made}:
         db.execute(
             "UPDATE run SET loose = (SELECT count(*) FROM bundle WHERE bundle.trace_id = run.trace_id"
             " AND data IS NOT NULL) WHERE trace_id = ?",
             (trace_id,),
         )
-
-
-def has_room(db: apsw.Connection) -> bool:
-    """Whether much of the file is empty."""
-    return int(db.pragma("freelist_count")) > int(db.pragma("page_count")) * FREE_SHARE
-
-
-def give_back(db: apsw.Connection) -> None:
-    """Give some of what is empty back to the file system. For the writer."""
-    list(db.execute(f"PRAGMA incremental_vacuum({VACUUMED_PAGES})"))  # each row that is read is a page
