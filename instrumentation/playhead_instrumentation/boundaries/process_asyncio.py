@@ -135,7 +135,7 @@ async def _exit(transport: Any, child: Child) -> None:
     turn = child.exit_turn()
     status = child.exits(await turn if turn is not None else None)
     pipe = transport.get_pipe_transport(0)
-    child.release_stdin()
+    child.far.let_go("stdin")
     if pipe is not None and not pipe.is_closing():
         pipe._read_ready()
     transport._process_exited(status)

@@ -10,7 +10,7 @@ import functools
 import os
 from typing import Any
 
-from playhead_instrumentation.boundaries import entropy, files
+from playhead_instrumentation.boundaries import entropy, files_covered
 from playhead_instrumentation.boundaries.process_exchange import begin, recording
 from playhead_instrumentation.boundaries.process_words import FORK, Started
 from playhead_instrumentation.lanes import Shadow
@@ -59,6 +59,6 @@ def _fork(original: Any) -> int:
         return child.start_again()
     if tape is not None:
         session.become(tape)
-        files.answered_by(session)
+        files_covered.answered_by(session)
     entropy.put_back(session)  # Python seeds its generator anew
     return 0

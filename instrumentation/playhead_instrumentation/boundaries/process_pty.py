@@ -94,7 +94,7 @@ def _fork(original: Any) -> Any:
     if child.played is not None:
         ours, theirs = socket.socketpair()
         pid = child.start_again()
-        child.held["stdout"] = theirs.detach()
+        child.far.hold("stdout", theirs.detach())
         return pid, _end_of(child, ours.detach())
     try:
         with session.process.forks(str(child.call.id), execs=bool(words)), Shadow():
