@@ -203,8 +203,20 @@ def _words() -> list[str]:
 
 def packages() -> list[str]:
     """Installed distributions as name==version, sorted."""
-    found = {f"{one.name}=={one.version}" for one in metadata.distributions()}
+    found = {_name_and_version(one) for one in metadata.distributions()}
     return sorted(found, key=str.lower)
+
+
+def _name_and_version(one: metadata.Distribution) -> str:
+    """From the first lines that say so: to parse all of it takes some time, with every start."""
+    said: dict[str, str] = {}
+    for line in (one.read_text("METADATA") or "").splitlines():
+        name, colon, value = line.partition(": ")
+        if not colon or len(said) == 2:
+            break
+        if name in ("Name", "Version"):
+            said[name] = value.strip()
+    return f"{said['Name']}=={said['Version']}" if len(said) == 2 else f"{one.name}=={one.version}"
 
 
 def environment(variables: Mapping[str, str], redactor: Redactor) -> list[str]:
