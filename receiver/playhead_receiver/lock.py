@@ -24,6 +24,8 @@ class Listening(msgspec.Struct, frozen=True):
     """``http://127.0.0.1:4318``; empty while it is not listening (yet), or where it does not."""
     grpc: str = ""
     """``127.0.0.1:4317``; as above."""
+    query: str = ""
+    """``http://127.0.0.1:4319``; as above."""
 
 
 class WriterLock:
@@ -58,11 +60,11 @@ class WriterLock:
         lock.announce()
         return lock
 
-    def announce(self, http: str = "", grpc: str = "") -> None:
+    def announce(self, http: str = "", grpc: str = "", query: str = "") -> None:
         """Say where this process listens."""
         if self._descriptor is None:
             return
-        text = msgspec.json.encode(Listening(os.getpid(), http, grpc)) + b"\n"
+        text = msgspec.json.encode(Listening(os.getpid(), http, grpc, query)) + b"\n"
         os.pwrite(self._descriptor, text, 0)
         os.ftruncate(self._descriptor, len(text))
 

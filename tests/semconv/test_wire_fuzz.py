@@ -78,12 +78,10 @@ def test_any_bytes(wire: str, body: bytes, data: bytes, headers: list[tuple[str,
     checked(wire, body, WireResponse(200, headers, [data], complete))
 
 
-@given(WIRES, REQUESTS, OBJECTS, st.sampled_from([200, 400, 500]))
 def any_objects(wire: str, request: dict[str, Any], answer: dict[str, Any], status: int):
     checked(wire, dumped(request), WireResponse(status, JSON, [dumped(answer)], True))
 
 
-@given(WIRES, REQUESTS, st.lists(st.tuples(WORDS, OBJECTS), max_size=8), st.booleans())
 def any_events(wire: str, request: dict[str, Any], events: list[tuple[str, Any]], done: bool):
     chunks = [b"event: %s\ndata: %s\n\n" % (name.encode(), dumped(value)) for name, value in events]
     chunks += [b"data: [DONE]\n\n"] * done
@@ -163,7 +161,6 @@ def bodies(draw: st.DrawFn) -> tuple[str, list[bytes]]:
     return wire, found
 
 
-@given(bodies(), st.sampled_from([16 << 20, 400, 2000]))
 def any_conversation(case: tuple[str, list[bytes]], capacity_bytes: int):
     wire, found = case
     cache = PrefixCache(capacity_bytes)
@@ -171,7 +168,6 @@ def any_conversation(case: tuple[str, list[bytes]], capacity_bytes: int):
         assert derive(wire, body, WireResponse(), cache) == derive(wire, body, WireResponse())
 
 
-@given(WIRES, st.lists(OBJECTS, min_size=1, max_size=4), st.lists(st.integers(0, 2000)))
 def any_pieces(wire: str, events: list[dict[str, Any]], cuts: list[int]):
     stream = b"".join(b"data: %s\r\n\r\n" % dumped(value) for value in events)
     bounds = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
@@ -180,16 +176,21 @@ def any_pieces(wire: str, events: list[dict[str, Any]], cuts: list[int]):
     assert derive(wire, b"{}", WireResponse(200, STREAM, pieces, True)) == whole
 
 
-PROPERTIES = [any_objects, any_events, any_conversation, any_pieces]
+PROPERTIES = {
+    any_objects: given(WIRES, REQUESTS, OBJECTS, st.sampled_from([200, 400, 500])),
+    any_events: given(WIRES, REQUESTS, st.lists(st.tuples(WORDS, OBJECTS), max_size=8), st.booleans()),
+    any_conversation: given(bodies(), st.sampled_from([16 << 20, 400, 2000])),
+    any_pieces: given(WIRES, st.lists(OBJECTS, min_size=1, max_size=4), st.lists(st.integers(0, 2000))),
+}
 
 
 @pytest.mark.parametrize("holds", PROPERTIES, ids=lambda holds: holds.__name__)
-def test_properties(holds: Callable[[], None]):
-    settings(max_examples=60, suppress_health_check=SLOW)(holds)()
+def test_properties(holds: Callable[..., None]):
+    settings(max_examples=60, suppress_health_check=SLOW)(PROPERTIES[holds](holds))()
 
 
 @pytest.mark.acceptance
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("holds", PROPERTIES, ids=lambda holds: holds.__name__)
-def test_properties_at_length(holds: Callable[[], None]):
-    settings(max_examples=5000, suppress_health_check=SLOW)(holds)()
+def test_properties_at_length(holds: Callable[..., None]):
+    settings(max_examples=5000, suppress_health_check=SLOW)(PROPERTIES[holds](holds))()

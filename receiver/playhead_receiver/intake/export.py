@@ -91,10 +91,12 @@ class Rejections:
 class Intake:
     """Takes OTLP export requests. Returns when what they bring is on disk."""
 
-    def __init__(self, store: Store, budget: Budget | None = None) -> None:
+    def __init__(
+        self, store: Store, budget: Budget | None = None, counted: Counted | None = None
+    ) -> None:
         self._store = store
         self.budget = budget or Budget()
-        self.counted = Counted()
+        self.counted = counted or Counted()
 
     def export(self, signal: Signal, body: bytes) -> Answer:
         """Store one request in its binary form.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
@@ -10,10 +9,12 @@ from typing import Any, cast
 import grpc
 from google.rpc import code_pb2
 
+from playhead_receiver.access.guard import Guard
+from playhead_receiver.access.tenants import Tenants
 from playhead_receiver.intake.budget import Share
 from playhead_receiver.intake.encodings import MAX_BYTES
-from playhead_receiver.intake.export import Intake, Signal
-from playhead_receiver.intake.refusal import Unauthenticated, status_of
+from playhead_receiver.intake.export import Signal
+from playhead_receiver.intake.refusal import status_of
 from playhead_semconv.errors import PlayheadError
 
 SERVICES: dict[str, Signal] = {
@@ -29,20 +30,21 @@ _CODES: dict[int, grpc.StatusCode] = {
     code_pb2.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
     code_pb2.RESOURCE_EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
     code_pb2.UNAUTHENTICATED: grpc.StatusCode.UNAUTHENTICATED,
+    code_pb2.PERMISSION_DENIED: grpc.StatusCode.PERMISSION_DENIED,
 }
 
 
-def grpc_server(intake: Intake, *, token: str = "") -> grpc.Server:
-    """A server without a port yet. With a ``token`` every export must bring it as bearer."""
+def grpc_server(tenants: Tenants, guard: Guard, *, limit_bytes: int = MAX_BYTES) -> grpc.Server:
+    """A server without a port yet. An export is let in by ``guard``, to the tenant of its token."""
     server = grpc.server(
         ThreadPoolExecutor(THREADS, thread_name_prefix="playhead-grpc"),
         options=[
-            ("grpc.max_receive_message_length", MAX_BYTES),
+            ("grpc.max_receive_message_length", limit_bytes),
             ("grpc.so_reuseport", 0),
         ],
     )
     for service, signal in SERVICES.items():
-        handler = cast(Any, grpc).unary_unary_rpc_method_handler(_receive(intake, signal, token))
+        handler = cast(Any, grpc).unary_unary_rpc_method_handler(_receive(tenants, guard, signal))
         server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, {"Export": handler}),)
         )
@@ -50,13 +52,15 @@ def grpc_server(intake: Intake, *, token: str = "") -> grpc.Server:
 
 
 def _receive(
-    intake: Intake, signal: Signal, token: str
+    tenants: Tenants, guard: Guard, signal: Signal
 ) -> Callable[[bytes, grpc.ServicerContext], bytes]:
     def export(body: bytes, context: grpc.ServicerContext) -> bytes:
         try:
-            _check(context, token)
-            with Share(intake.budget) as share:
+            given: dict[str, Any] = dict(context.invocation_metadata())
+            caller = guard.admit(str(given.get("authorization", "")), "ingest")
+            with Share(tenants.budget) as share:
                 share.grow(len(body))
+                intake = tenants.house(caller.tenant).intake
                 return intake.export(signal, body).message.SerializeToString()
         except PlayheadError as problem:
             status = status_of(problem)
@@ -64,11 +68,3 @@ def _receive(
             context.abort(_CODES[status.code], status.message)
 
     return export
-
-
-def _check(context: grpc.ServicerContext, token: str) -> None:
-    if not token:
-        return
-    given: dict[str, Any] = dict(context.invocation_metadata())
-    if not hmac.compare_digest(str(given.get("authorization", "")).encode(), f"Bearer {token}".encode()):
-        raise Unauthenticated("the token is missing or wrong", hint="export PLAYHEAD_TOKEN=…")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hmac
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import anyio
 import anyio.to_thread
@@ -13,6 +13,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from playhead_receiver.access.guard import Caller, Guard, Unauthenticated
+from playhead_receiver.access.scopes import Scope
+from playhead_receiver.access.tenants import Tenants
 from playhead_receiver.intake.budget import RETRY_AFTER_S, Share
 from playhead_receiver.intake.encodings import (
     MAX_BYTES,
@@ -20,9 +23,9 @@ from playhead_receiver.intake.encodings import (
     decompress,
     too_large,
 )
-from playhead_receiver.intake.export import REQUESTS, Intake, Signal
+from playhead_receiver.intake.export import REQUESTS, Signal
 from playhead_receiver.intake.otlp_json import binary_of_json, json_of
-from playhead_receiver.intake.refusal import Unauthenticated, http_status, is_retryable, status_of
+from playhead_receiver.intake.refusal import http_status, is_retryable, status_of
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import SCHEMA_VERSION
 
@@ -31,12 +34,21 @@ JSON = "application/json"
 DRAIN_S = 5.0
 """How long what is left of a refused body is read, so that its sender sees why."""
 
+ROUTES: tuple[tuple[str, str, Scope | None], ...] = (
+    ("/v1/traces", "POST", "ingest"),
+    ("/v1/logs", "POST", "ingest"),
+    ("/v1/metrics", "POST", "ingest"),
+    ("/v1/playhead", "GET", None),
+    ("/health", "GET", None),
+)
+"""Paths, methods, and the scope that each asks for."""
+
 THREADS = 16
 """Requests that are decompressed, read and stored at once; more wait."""
 
 
-def http_app(intake: Intake, *, version: str, token: str = "") -> Starlette:
-    """The ASGI application. With a ``token`` every export must bring it as bearer."""
+def http_app(tenants: Tenants, guard: Guard, *, version: str, limit_bytes: int = MAX_BYTES) -> Starlette:
+    """The ASGI application. An export is let in by ``guard``, to the tenant of its token."""
     limiter: list[anyio.CapacityLimiter] = []
 
     def threads() -> anyio.CapacityLimiter:
@@ -48,17 +60,25 @@ def http_app(intake: Intake, *, version: str, token: str = "") -> Starlette:
         async def endpoint(request: Request) -> Response:
             kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
             try:
-                with Share(intake.budget) as share:
+                with Share(tenants.budget) as share:
                     try:
-                        _check(request, kind, token)
-                        body = await _read(request, share)
+                        caller = guard.admit(request.headers.get("authorization", ""), "ingest")
+                        _check_kind(kind)
+                        body = await _read(request, share, limit_bytes)
                     except PlayheadError:
                         await _drain(request)
                         raise
-                    encoding = request.headers.get("content-encoding", "")
-                    return await anyio.to_thread.run_sync(
-                        _export, intake, signal, kind, encoding, body, share, limiter=threads()
+                    work = Work(
+                        caller,
+                        signal,
+                        kind,
+                        request.headers.get("content-encoding", ""),
+                        body,
+                        share,
+                        limit_bytes,
                     )
+                    del body
+                    return await anyio.to_thread.run_sync(work.export, tenants, limiter=threads())
             except PlayheadError as problem:
                 return _refuse(problem, kind)
             except ClientDisconnect:
@@ -72,39 +92,32 @@ def http_app(intake: Intake, *, version: str, token: str = "") -> Starlette:
     async def health(_: Request) -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
+    endpoints = {f"/v1/{signal}": receive(signal) for signal in REQUESTS}
+    endpoints |= {"/v1/playhead": about, "/health": health}
     return Starlette(
-        routes=[
-            Route("/v1/traces", receive("traces"), methods=["POST"]),
-            Route("/v1/logs", receive("logs"), methods=["POST"]),
-            Route("/v1/metrics", receive("metrics"), methods=["POST"]),
-            Route("/v1/playhead", about),
-            Route("/health", health),
-        ]
+        routes=[Route(path, endpoints[path], methods=[method]) for path, method, _ in ROUTES]
     )
 
 
-def _check(request: Request, kind: str, token: str) -> None:
-    given = request.headers.get("authorization", "")
-    if token and not hmac.compare_digest(given.encode(), f"Bearer {token}".encode()):
-        raise Unauthenticated("the token is missing or wrong", hint="export PLAYHEAD_TOKEN=…")
+def _check_kind(kind: str) -> None:
     if kind not in (PROTOBUF, JSON):
         raise UnsupportedEncoding(
             f"content type {kind!r} is not supported", hint=f"use {PROTOBUF} or {JSON}"
         )
 
 
-async def _read(request: Request, share: Share) -> bytes:
+async def _read(request: Request, share: Share, limit_bytes: int) -> bytes:
     announced = request.headers.get("content-length", "")
     if announced.isdecimal():
-        if int(announced) > MAX_BYTES:
-            raise too_large(MAX_BYTES)
+        if int(announced) > limit_bytes:
+            raise too_large(limit_bytes)
         share.grow(int(announced))
     chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
-        if size > MAX_BYTES:
-            raise too_large(MAX_BYTES)
+        if size > limit_bytes:
+            raise too_large(limit_bytes)
         if not announced:
             share.grow(len(chunk))
         chunks.append(chunk)
@@ -118,15 +131,28 @@ async def _drain(request: Request) -> None:
             pass
 
 
-def _export(
-    intake: Intake, signal: Signal, kind: str, encoding: str, body: bytes, share: Share
-) -> Response:
-    plain = decompress(body, encoding)
-    if plain is not body:
-        share.grow(len(plain))
-    if kind == JSON:
-        plain = binary_of_json(plain, REQUESTS[signal])
-    return _response(intake.export(signal, plain).message, kind, 200)
+@dataclass(slots=True)
+class Work:
+    """One request, read and not yet understood."""
+
+    caller: Caller
+    signal: Signal
+    kind: str
+    encoding: str
+    body: bytes
+    share: Share
+    limit_bytes: int
+
+    def export(self, tenants: Tenants) -> Response:
+        """Store what it brings."""
+        plain = decompress(self.body, self.encoding, self.limit_bytes)
+        if plain is not self.body:
+            self.share.grow(len(plain))
+        self.body = b""
+        if self.kind == JSON:
+            plain = binary_of_json(plain, REQUESTS[self.signal])
+        intake = tenants.house(self.caller.tenant).intake
+        return _response(intake.export(self.signal, plain).message, self.kind, 200)
 
 
 def _response(message: Message, kind: str, status: int) -> Response:

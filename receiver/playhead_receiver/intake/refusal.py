@@ -8,22 +8,17 @@ from google.rpc import code_pb2
 from google.rpc.error_details_pb2 import BadRequest, RetryInfo
 from google.rpc.status_pb2 import Status
 
+from playhead_receiver.access.guard import Forbidden, Unauthenticated
 from playhead_receiver.intake.budget import RETRY_AFTER_S, Overloaded
 from playhead_receiver.intake.encodings import UnsupportedEncoding
-from playhead_semconv.errors import PlayheadError, StoreUnavailable, TooLarge, WireError
-
-
-class Unauthenticated(WireError):
-    """The token is missing or wrong."""
-
-    code = "unauthenticated"
+from playhead_semconv.errors import PlayheadError, StoreError, TooLarge
 
 
 def http_status(problem: PlayheadError) -> int:
     """HTTP status of a refusal. Only 429 and 503 ask the sender to come again."""
     if isinstance(problem, Overloaded):
         return 429
-    if isinstance(problem, StoreUnavailable):
+    if isinstance(problem, StoreError):
         return 503
     if isinstance(problem, TooLarge):
         return 413
@@ -31,6 +26,8 @@ def http_status(problem: PlayheadError) -> int:
         return 415
     if isinstance(problem, Unauthenticated):
         return 401
+    if isinstance(problem, Forbidden):
+        return 403
     return 400
 
 
@@ -38,13 +35,15 @@ def status_of(problem: PlayheadError) -> Status:
     """The `google.rpc.Status` of a refusal, with `RetryInfo` or `BadRequest` where they apply."""
     code = code_pb2.INVALID_ARGUMENT
     detail = AnyMessage()
-    if isinstance(problem, StoreUnavailable):
+    if isinstance(problem, StoreError):
         code = code_pb2.UNAVAILABLE
         detail.Pack(RetryInfo(retry_delay=Duration(seconds=RETRY_AFTER_S)))
     elif isinstance(problem, TooLarge):
         code = code_pb2.RESOURCE_EXHAUSTED
     elif isinstance(problem, Unauthenticated):
         code = code_pb2.UNAUTHENTICATED
+    elif isinstance(problem, Forbidden):
+        code = code_pb2.PERMISSION_DENIED
     else:
         violation = BadRequest.FieldViolation(field="body", description=problem.what)
         detail.Pack(BadRequest(field_violations=[violation]))
@@ -57,4 +56,4 @@ def status_of(problem: PlayheadError) -> Status:
 
 def is_retryable(problem: PlayheadError) -> bool:
     """Whether the sender is asked to come again."""
-    return isinstance(problem, StoreUnavailable)
+    return isinstance(problem, StoreError)

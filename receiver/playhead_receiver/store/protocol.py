@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, Protocol, TypeAlias
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 import msgspec
 
 from playhead_semconv.facts import Exchange, ExchangeId, Fact
 from playhead_semconv.seams import Tape
+
+if TYPE_CHECKING:
+    from playhead_receiver.store.fold import SpanRow
 
 RunStatus: TypeAlias = Literal["running", "success", "failure", "partial", "interrupted"]
 
@@ -171,8 +174,15 @@ class Store(Protocol):
         """The tape of a process instance, empty if nothing is known of it."""
         ...
 
-    def spans(self, trace_id: bytes) -> Iterator[StoredSpan]:
-        """Finished spans of a trace, byte for byte as received, in order of arrival."""
+    def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
+        """Finished spans of a trace, byte for byte as received, in order of arrival.
+
+        ``only``: those with these span ids, without a look at the others.
+        """
+        ...
+
+    def outline(self, trace_id: bytes) -> list[SpanRow]:
+        """All spans of a trace without their content, finished and pending, in no order."""
         ...
 
     def pending(self, trace_id: bytes) -> Iterator[Fact]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +12,7 @@ import msgspec
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.printing import print_lines
 from playhead_receiver.cli.runs import reading
+from playhead_receiver.cli.searching import searchable
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.views.words import age, cost
 from playhead_semconv.errors import RunUnknown
@@ -20,22 +22,48 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSION = 1
 COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM")
+SORTS = ("started", "duration", "cost", "tokens", "steps", "errors")
 STATUSES = ("running", "success", "failure", "partial", "interrupted")
 
 
 @verb("ls", short_help="list runs, newest first")
+@click.argument("words", metavar="[QUERY]", nargs=-1)
 @click.option("--agent", help="Runs of this agent only.")
 @click.option("--status", type=click.Choice(STATUSES), help="Runs with this status only.")
 @click.option("--all", "everything", is_flag=True, help="Replays too.")
+@click.option("--sort", type=click.Choice(SORTS), default="started", show_default=True)
+@click.option("--ascending", is_flag=True, help="Least first.")
 @click.option("-n", "--limit", type=click.IntRange(1), default=50, show_default=True, help="How many.")
-def command(session: Session, agent: str | None, status: Any, everything: bool, limit: int) -> None:
-    """List runs, newest first."""
-    from playhead_receiver.store.protocol import Query
+def command(
+    session: Session,
+    words: tuple[str, ...],
+    agent: str | None,
+    status: Any,
+    everything: bool,
+    sort: Any,
+    ascending: bool,
+    limit: int,
+) -> None:
+    """List runs, newest first.
 
-    query = Query(agent=agent, status=status, mode=None if everything else "record", limit=limit)
+    QUERY says which, all of it true: playhead ls agent:refund errors:yes tool:search since:2d
+    'cost>=0.5' '"order 81"'. Fields are agent, version, env, conversation, model, provider, tool, error,
+    status, mode, errors, since, until, duration, cost; what has no field was said in the run.
+    """
+    from playhead_receiver.asking import ask_runs
+    from playhead_receiver.language import read_language
+    from playhead_receiver.store import Query
+
+    mode = None if everything else "record"
+    base = Query(agent=agent, status=status, mode=mode, sort=sort, ascending=ascending, limit=limit)
+    asked = read_language(" ".join(words), base)
     try:
-        with reading(session) as store:
-            runs = list(store.runs(query))
+        if asked.text:
+            with closing(searchable(session)) as found:
+                runs = list(ask_runs(found, asked))
+        else:
+            with reading(session) as store:
+                runs = list(store.runs(asked.query))
     except RunUnknown:
         runs = []
     if session.as_json:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from playhead_receiver.cli.options import verb
+from playhead_receiver.cli.searching import searchable
 from playhead_receiver.cli.session import Session
-from playhead_semconv.errors import RunUnknown, StoreBusy
-
-if TYPE_CHECKING:
-    from playhead_receiver.store import Upkeep
 
 SCHEMA_VERSION = 1
 
@@ -22,14 +17,19 @@ SCHEMA_VERSION = 1
 def command(session: Session, words: tuple[str, ...], limit: int) -> int:
     """Find where all WORDS are said together, newest first. A word* stands for any end of it.
 
-    Words in quotes are a phrase: playhead search '"order 81"'. Exit status 1 when nothing is found.
+    Words in quotes are a phrase, fields narrow the runs: playhead search '"order 81"' agent:refund. Exit
+    status 1 when nothing is found.
     """
-    store = _searchable(session)
+    from playhead_receiver.asking import ask_hits
+    from playhead_receiver.language import read_language
+    from playhead_receiver.store import Query
+
+    asked = read_language(" ".join(words), Query(mode=None, limit=limit))
+    store = searchable(session)
     try:
-        hits = store.search(" ".join(words), limit)
+        found = [(run.name, hit) for run, hit in ask_hits(store, asked)]
         lag = store.lag()
         behind = lag.bundles + lag.fact_runs
-        found = [(_name(store, hit.trace_id), hit) for hit in hits]
     finally:
         store.close()
     if session.as_json:
@@ -56,23 +56,3 @@ def command(session: Session, words: tuple[str, ...], limit: int) -> int:
     if found:
         session.suggest(f"playhead show {found[0][0]}:{found[0][1].span_id[:8]}")
     return 0 if found else 1
-
-
-def _searchable(session: Session) -> Upkeep:
-    """The store, all of it searchable where no receiver writes to it."""
-    from playhead_receiver.store import open_store
-
-    try:
-        store = open_store(session.data_dir)
-    except StoreBusy:  # the receiver sees to it
-        return open_store(session.data_dir, read_only=True)
-    while store.index():
-        session.progress(f"{store.lag().bundles} groups of spans to go")
-    return store
-
-
-def _name(store: Upkeep, trace_id: str) -> str:
-    try:
-        return store.resolve(trace_id).name
-    except RunUnknown:
-        return trace_id

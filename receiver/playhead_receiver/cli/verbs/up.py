@@ -4,53 +4,115 @@ from __future__ import annotations
 
 import os
 import signal
+from typing import TYPE_CHECKING
 
 import click
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.session import Session
+from playhead_semconv.errors import UsageError
+
+if TYPE_CHECKING:
+    from playhead_receiver.listening import Tls
+    from playhead_receiver.server import Receiver
+
+FILE = click.Path(exists=True, dir_okay=False)
 
 SCHEMA_VERSION = 1
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
 @verb("up", short_help="run the receiver until it is stopped")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Elsewhere needs PLAYHEAD_TOKEN.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Elsewhere needs a token.")
 @click.option("--http-port", type=click.IntRange(0, 65535), default=4318, show_default=True)
 @click.option("--grpc-port", type=click.IntRange(0, 65535), default=4317, show_default=True)
+@click.option(
+    "--query-port",
+    type=click.IntRange(0, 65535),
+    default=4319,
+    show_default=True,
+    help="Of the query API, described at /openapi.json.",
+)
 @click.option("--forward", metavar="URL", multiple=True, help="Send spans on to this endpoint.")
+@click.option("--tls-cert", type=FILE, help="Speak TLS with this certificate chain (PEM).")
+@click.option("--tls-key", type=FILE, help="Its private key (PEM).")
+@click.option(
+    "--tls-client-ca", type=FILE, help="Clients have to show a certificate that this has signed."
+)
+@click.option(
+    "--max-request-mib",
+    type=click.IntRange(1, 1024),
+    default=64,
+    show_default=True,
+    help="Largest OTLP request, after decompression.",
+)
 def command(
-    session: Session, host: str, http_port: int, grpc_port: int, forward: tuple[str, ...]
+    session: Session,
+    host: str,
+    http_port: int,
+    grpc_port: int,
+    query_port: int,
+    forward: tuple[str, ...],
+    tls_cert: str | None,
+    tls_key: str | None,
+    tls_client_ca: str | None,
+    max_request_mib: int,
 ) -> None:
-    """Take OTLP from anybody on this machine and keep it, until ^C. Port 0 is any free one."""
+    """Take OTLP from anybody on this machine and keep it, until ^C. Port 0 is any free one.
+
+    A data folder that has tokens (playhead token create) is open to those who bring one.
+    """
+    from playhead_receiver.access import TokenBook
+    from playhead_receiver.access.database import AccessFile
     from playhead_receiver.server import Receiver
 
+    file = AccessFile(session.data_dir)
+    has_tokens = TokenBook(file).any_live()
+    file.close()
     receiver = Receiver(
         session.data_dir,
         http_port=http_port,
         grpc_port=grpc_port,
+        query_port=query_port,
         host=host,
         forward=forward,
         token=session.settings.token,
+        guarded=has_tokens,
+        tls=_tls(tls_cert, tls_key, tls_client_ca),
+        limit_bytes=max_request_mib << 20,
     )
     # Held back before the receiver starts its threads, so that the signal comes to this line.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         with receiver:
-            _announce(session, receiver.http_endpoint, receiver.grpc_endpoint, forward)
+            _announce(session, receiver, forward)
             signal.sigwait(STOPPING)
             session.say("stopping")
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _announce(session: Session, http: str, grpc: str, forward: tuple[str, ...]) -> None:
+def _tls(certificate: str | None, key: str | None, client_ca: str | None) -> Tls | None:
+    from playhead_receiver.listening import Tls
+
+    if certificate is None and key is None and client_ca is None:
+        return None
+    if certificate is None or key is None:
+        raise UsageError(
+            "TLS needs a certificate and its key", hint="playhead up --tls-cert FILE --tls-key FILE"
+        )
+    return Tls(certificate, key, client_ca or "")
+
+
+def _announce(session: Session, receiver: Receiver, forward: tuple[str, ...]) -> None:
+    http, grpc, query = receiver.http_endpoint, receiver.grpc_endpoint, receiver.query_endpoint
     if session.as_json:
         session.print_json(
             {
                 "schema_version": SCHEMA_VERSION,
                 "http": http,
                 "grpc": grpc,
+                "query": query,
                 "data_dir": str(session.data_dir),
                 "forward": list(forward),
                 "pid": os.getpid(),
@@ -58,6 +120,7 @@ def _announce(session: Session, http: str, grpc: str, forward: tuple[str, ...]) 
         )
         return
     session.say(f"listening at {http} and {grpc} (grpc), storing in {session.data_dir}")
+    session.say(f"answering at {query}/v1/runs")
     for endpoint in forward:
         session.say(f"forwarding to {endpoint}")
     session.suggest("playhead record SCRIPT")

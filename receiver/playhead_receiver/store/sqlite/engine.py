@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import apsw
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.cutting import Cutter
+from playhead_receiver.store.fold import SpanRow
 from playhead_receiver.store.prepare import blob_digests, prepare
 from playhead_receiver.store.protocol import (
     Batch,
@@ -28,7 +29,7 @@ from playhead_receiver.store.sqlite.reader import Reader
 from playhead_receiver.store.sqlite.runs import Runs
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_receiver.store.sqlite.search import Search
-from playhead_receiver.store.sqlite.summaries import keep, make, outdated
+from playhead_receiver.store.sqlite.summaries import keep, make, outdated, span_rows
 from playhead_receiver.store.sqlite.tape import SqliteTape
 from playhead_receiver.store.sqlite.verify import verify
 from playhead_receiver.store.sqlite.writer import Writer
@@ -189,9 +190,14 @@ class SqliteStore:
         """The tape of a process instance, empty if nothing is known of it."""
         return SqliteTape(self._reader, instance)
 
-    def spans(self, trace_id: bytes) -> Iterator[StoredSpan]:
+    def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
         """Finished spans of a trace, byte for byte as received, in order of arrival."""
-        return self._reader.spans(trace_id)
+        return self._reader.spans(trace_id, only)
+
+    def outline(self, trace_id: bytes) -> list[SpanRow]:
+        """All spans of a trace without their content."""
+        with self._reader.connection() as db:
+            return span_rows(db, trace_id)
 
     def pending(self, trace_id: bytes) -> Iterator[Fact]:
         """The span-start facts of a trace whose spans have not come."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import queue
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -88,15 +88,24 @@ class Reader:
 
     # Spans
 
-    def spans(self, trace_id: bytes) -> Iterator[StoredSpan]:
+    def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
         """Finished spans of a trace in order of arrival."""
-        rows = self.all(
-            "SELECT span_id, bundle, place, resource.data FROM span JOIN resource"
-            " ON resource.id = span.resource WHERE trace_id = ? ORDER BY position",
-            (trace_id,),
+        sql = (
+            "SELECT span_id, bundle, place, resource.data, position FROM span JOIN resource"
+            " ON resource.id = span.resource WHERE trace_id = ?"
         )
+        if only is None:
+            rows = self.all(f"{sql} ORDER BY position", (trace_id,))
+        else:
+            with self.connection() as db:
+                rows = [
+                    row
+                    for span_id in only
+                    for row in db.execute(f"{sql} AND span_id = ?", (trace_id, span_id))
+                ]
+            rows.sort(key=lambda row: row[-1])
         texts = self.texts()
-        for span_id, bundle, place, resource in rows:
+        for span_id, bundle, place, resource, _ in rows:
             yield StoredSpan(trace_id, span_id, resource + texts.span(bundle, place))
 
     def texts(self) -> Texts:
@@ -116,8 +125,6 @@ class Reader:
             (trace_id,),
         )
         return [(instance, seq) for instance, seq in rows]
-
-    # Runs
 
     # Changes
 

@@ -78,6 +78,11 @@ def _summary(db: apsw.Connection, run: RunRow, spans: SpanFold, now_ns: int) -> 
 
 def folded(db: apsw.Connection, trace_id: bytes) -> SpanFold:
     """What the spans of a run say of it."""
+    return fold_spans(span_rows(db, trace_id))
+
+
+def span_rows(db: apsw.Connection, trace_id: bytes) -> list[SpanRow]:
+    """The spans of a run without their content, finished and pending."""
     spans: list[SpanRow] = []
     rows: Any = db.execute(
         "SELECT span_id, parent, start_ns, end_ns, failed, local_root, label.data, input, cached,"
@@ -108,7 +113,7 @@ def folded(db: apsw.Connection, trace_id: bytes) -> SpanFold:
     for id, parent, begin, step, model in rows:
         label = Label(step=bool(step), model=model)
         spans.append(SpanRow(id, parent, begin, None, local_root=not parent, label=label))
-    return fold_spans(spans)
+    return spans
 
 
 def outdated(db: apsw.Connection, limit: int) -> list[StoredRun]:

@@ -1,0 +1,71 @@
+"""The file of tokens and of the audit log, beside the store: any process may write to it at any time."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import apsw
+
+from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
+
+FILE = "access.sqlite"
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS token(
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, tenant TEXT NOT NULL, scopes TEXT NOT NULL,
+    digest BLOB NOT NULL, created_ns INTEGER NOT NULL, expires_ns INTEGER, revoked_ns INTEGER);
+CREATE TABLE IF NOT EXISTS audit(
+    number INTEGER PRIMARY KEY, time_ns INTEGER NOT NULL, token TEXT NOT NULL, name TEXT NOT NULL,
+    tenant TEXT NOT NULL, action TEXT NOT NULL, subject TEXT NOT NULL);
+"""
+
+
+class AccessFile:
+    """``<data_dir>/access.sqlite``, made with its first row. Safe from any thread."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.path = data_dir / FILE
+        self._db: apsw.Connection | None = None
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def reading(self) -> Generator[apsw.Connection | None]:
+        """The connection; None while nothing was ever written. `StoreUnavailable`."""
+        with self._lock, speaking_of(self.path):
+            yield self._open() if self._db is not None or self.path.exists() else None
+
+    @contextmanager
+    def writing(self) -> Generator[apsw.Connection]:
+        """The connection, in a transaction. `StoreUnavailable`."""
+        with self._lock, speaking_of(self.path):
+            db = self._open()
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+            except BaseException:
+                db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+    def close(self) -> None:
+        """Idempotent."""
+        with self._lock:
+            db, self._db = self._db, None
+            if db is not None:
+                db.close()
+
+    def _open(self) -> apsw.Connection:
+        if self._db is None:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            db = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
+            db.set_busy_timeout(BUSY_TIMEOUT_MS)
+            db.pragma("journal_mode", "wal")
+            db.pragma("synchronous", "normal")
+            db.execute(TABLES)
+            self._db = db
+        return self._db

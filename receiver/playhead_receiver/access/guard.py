@@ -1,0 +1,79 @@
+"""The door: from what a request says of itself to who it is and whether it may."""
+
+from __future__ import annotations
+
+import hmac
+
+import msgspec
+
+from playhead_receiver.access.scopes import SCOPES, Scope
+from playhead_receiver.access.tokens import TokenBook
+from playhead_semconv.errors import WireError
+
+BEARER = "bearer "
+
+
+class Unauthenticated(WireError):
+    """The token is missing or wrong."""
+
+    code = "unauthenticated"
+
+
+class Forbidden(WireError):
+    """The token is a good one, and not for this."""
+
+    code = "forbidden"
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who asks."""
+
+    token: str = ""
+    """Id of the token; empty where none was needed."""
+    name: str = ""
+    tenant: str = ""
+    scopes: frozenset[Scope] = frozenset(SCOPES)
+
+    def may(self, scope: Scope) -> bool:
+        """``admin`` may all."""
+        return scope in self.scopes or "admin" in self.scopes
+
+
+ANYBODY = Caller()
+
+
+class Guard:
+    """Admits those who bring a token, or anybody where none is ``required``.
+
+    ``static``: one more token, for all scopes, that is kept nowhere.
+    """
+
+    def __init__(self, book: TokenBook, *, static: str = "", required: bool = False) -> None:
+        self._book = book
+        self._static = static.encode()
+        self.required = required
+
+    def admit(self, authorization: str, scope: Scope) -> Caller:
+        """Who brings this header. `Unauthenticated`, `Forbidden`, `StoreUnavailable`."""
+        caller = self._caller(authorization)
+        if caller is None:
+            if self.required:
+                raise Unauthenticated("the token is missing or wrong", hint="export PLAYHEAD_TOKEN=…")
+            return ANYBODY
+        if not caller.may(scope):
+            raise Forbidden(
+                f"the token {caller.name} has no scope {scope}",
+                hint=f"playhead token create --scope {scope}",
+            )
+        return caller
+
+    def _caller(self, authorization: str) -> Caller | None:
+        if authorization[: len(BEARER)].lower() != BEARER:
+            return None
+        text = authorization[len(BEARER) :].strip()
+        if self._static and hmac.compare_digest(text.encode(), self._static):
+            return Caller(name="PLAYHEAD_TOKEN")
+        token = self._book.find(text)
+        if token is None:
+            return None
+        return Caller(token.id, token.name, token.tenant, frozenset(token.scopes))

@@ -1,0 +1,10 @@
+"""What a token allows."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+Scope: TypeAlias = Literal["ingest", "read", "control", "admin"]
+
+SCOPES: tuple[Scope, ...] = ("ingest", "read", "control", "admin")
+"""``ingest``: send OTLP. ``read``: see runs. ``control``: mark them. ``admin``: all, delete, audit."""

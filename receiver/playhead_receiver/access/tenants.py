@@ -1,0 +1,101 @@
+"""Tenants: each has a store of its own, so that no question can reach another's data.
+
+The data folder itself is the store of the tenant without a name; the others lie in ``tenants/NAME``.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import msgspec
+
+from playhead_receiver.indexing import Indexer
+from playhead_receiver.intake.budget import Budget
+from playhead_receiver.intake.export import Counted, Intake
+from playhead_receiver.keeping import Keeper
+from playhead_receiver.lock import WriterLock
+from playhead_receiver.store import Upkeep, open_store
+
+FOLDER = "tenants"
+
+
+class House(msgspec.Struct):
+    """What a tenant's data are kept by."""
+
+    store: Upkeep
+    intake: Intake
+    indexer: Indexer
+    keeper: Keeper
+    lock: WriterLock | None = None
+    """Of the tenant's own folder; the receiver holds that of the data folder."""
+
+    def start(self) -> None:
+        """Begin to index and to sum up."""
+        self.indexer.start()
+        self.keeper.start()
+
+    def stop(self) -> None:
+        """Stop that. Idempotent."""
+        self.indexer.stop()
+        self.keeper.stop()
+
+
+class Tenants:
+    """The houses of a data folder, opened when they are first needed. Safe from any thread."""
+
+    def __init__(self, data_dir: Path, store: Upkeep) -> None:
+        self._data_dir = data_dir
+        self._budget, self._counted = Budget(), Counted()
+        self._lock = threading.Lock()
+        self._houses: dict[str, House] = {"": self._house(store)}
+
+    @property
+    def own(self) -> House:
+        """Of the tenant without a name."""
+        return self._houses[""]
+
+    @property
+    def budget(self) -> Budget:
+        """The bytes in flight, of all tenants together."""
+        return self._budget
+
+    def house(self, tenant: str) -> House:
+        """A tenant's. `StoreBusy`, `StoreUnavailable`."""
+        with self._lock:
+            found = self._houses.get(tenant)
+            if found is None:
+                found = self._houses[tenant] = self._open(self._data_dir / FOLDER / tenant)
+                found.start()
+            return found
+
+    def open_houses(self) -> dict[str, House]:
+        """Those that are open, by tenant."""
+        with self._lock:
+            return dict(self._houses)
+
+    def start(self) -> None:
+        """Begin to index and to sum up."""
+        self.own.start()
+
+    def close(self) -> None:
+        """Stop indexing, and close the stores but the receiver's own."""
+        for tenant, house in self.open_houses().items():
+            house.stop()
+            if tenant:
+                house.store.close()
+                if house.lock is not None:
+                    house.lock.release()
+
+    def _open(self, folder: Path) -> House:
+        folder.parent.mkdir(mode=0o700, exist_ok=True)
+        lock = WriterLock.take(folder)
+        try:
+            return self._house(open_store(folder, lock=lock), lock)
+        except BaseException:
+            lock.release()
+            raise
+
+    def _house(self, store: Upkeep, lock: WriterLock | None = None) -> House:
+        intake = Intake(store, self._budget, self._counted)
+        return House(store, intake, Indexer(store), Keeper(store), lock)

@@ -1,0 +1,129 @@
+"""Tokens: made once, shown once, kept as a digest."""
+
+from __future__ import annotations
+
+import hmac
+import re
+import secrets
+import time
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+from blake3 import blake3
+
+from playhead_receiver.access.database import AccessFile
+from playhead_receiver.access.scopes import SCOPES, Scope
+from playhead_semconv.errors import UsageError
+
+SECRET_BYTES = 32
+_TOKEN = re.compile(r"ph_([0-9a-f]{8})_([A-Za-z0-9_-]{43})\Z")
+_TENANT = re.compile(r"(?:[a-z0-9][a-z0-9_-]{0,62})?\Z")
+
+
+class Token(msgspec.Struct, frozen=True):
+    """A token without its secret."""
+
+    id: str
+    """8 hex digits, the readable part of the token."""
+    name: str
+    tenant: str
+    """Whose data it is for; empty: the data folder's own."""
+    scopes: tuple[Scope, ...]
+    created_ns: int
+    expires_ns: int | None
+    revoked_ns: int | None
+
+    def lives(self, now_ns: int) -> bool:
+        """Whether it still opens anything."""
+        return self.revoked_ns is None and (self.expires_ns is None or now_ns < self.expires_ns)
+
+
+class TokenBook:
+    """The tokens of a data folder."""
+
+    def __init__(self, file: AccessFile) -> None:
+        self._file = file
+
+    def create(
+        self, name: str, scopes: Collection[str], *, tenant: str = "", lifetime_ns: int | None = None
+    ) -> tuple[Token, str]:
+        """A new token, and its text, which is nowhere else. `UsageError`."""
+        unknown = sorted(set(scopes) - set(SCOPES))
+        if unknown or not scopes:
+            what = f"there is no scope {unknown[0]!r}" if unknown else "a token needs a scope"
+            raise UsageError(what, hint=f"scopes are {', '.join(SCOPES)}")
+        if not _TENANT.match(tenant):
+            raise UsageError(
+                f"{tenant!r} cannot be the name of a tenant", hint="use a-z, 0-9, _ and -, at most 63"
+            )
+        id, secret = secrets.token_hex(4), secrets.token_urlsafe(SECRET_BYTES)
+        text = f"ph_{id}_{secret}"
+        now = time.time_ns()
+        granted: tuple[Scope, ...] = tuple(one for one in SCOPES if one in scopes)
+        expires = None if lifetime_ns is None else now + lifetime_ns
+        token = Token(id, name, tenant, granted, now, expires, None)
+        with self._file.writing() as db:
+            db.execute(
+                "INSERT INTO token VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
+                (id, name, tenant, ",".join(granted), _digest(text), now, expires),
+            )
+        return token, text
+
+    def tokens(self) -> list[Token]:
+        """All that were ever made, in the order of their making."""
+        with self._file.reading() as db:
+            rows: list[Any] = (
+                [] if db is None else list(db.execute(f"{_SELECT} ORDER BY created_ns, id"))
+            )
+        return [_token(row) for row in rows]
+
+    def any_live(self) -> bool:
+        """Whether there is a token that opens anything."""
+        now = time.time_ns()
+        return any(token.lives(now) for token in self.tokens())
+
+    def revoke(self, word: str) -> list[Token]:
+        """End a token by its id, or all of a name; what was ended. `UsageError` if there is none."""
+        with self._file.writing() as db:
+            rows: list[Any] = list(
+                db.execute(f"{_SELECT} WHERE (id = ? OR name = ?) AND revoked_ns IS NULL", (word, word))
+            )
+            if not rows:
+                raise UsageError(f"there is no living token {word}", hint="playhead token list")
+            now = time.time_ns()
+            for row in rows:
+                db.execute("UPDATE token SET revoked_ns = ? WHERE id = ?", (now, row[0]))
+        return [msgspec.structs.replace(_token(row), revoked_ns=now) for row in rows]
+
+    def find(self, text: str) -> Token | None:
+        """The living token of this text."""
+        parts = _TOKEN.match(text)
+        if parts is None:
+            return None
+        with self._file.reading() as db:
+            if db is None:
+                return None
+            row: Any = next(
+                iter(
+                    db.execute(_SELECT.replace(" FROM", ", digest FROM") + " WHERE id = ?", (parts[1],))
+                ),
+                None,
+            )
+        if row is None or not hmac.compare_digest(row[-1], _digest(text)):
+            return None
+        token = _token(row[:-1])
+        return token if token.lives(time.time_ns()) else None
+
+
+_SELECT = "SELECT id, name, tenant, scopes, created_ns, expires_ns, revoked_ns FROM token"
+
+
+def _token(row: Any) -> Token:
+    id, name, tenant, scopes, created_ns, expires_ns, revoked_ns = row
+    return Token(id, name, tenant, tuple(scopes.split(",")), created_ns, expires_ns, revoked_ns)
+
+
+def _digest(text: str) -> bytes:
+    # 256 random bits need no slow hash.
+    return blake3(text.encode()).digest()

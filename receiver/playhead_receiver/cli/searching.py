@@ -1,0 +1,26 @@
+"""A store in which everything can be found, for verbs that look for what was said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from playhead_receiver.cli.session import Session
+from playhead_semconv.errors import RunUnknown, StoreBusy
+
+if TYPE_CHECKING:
+    from playhead_receiver.store import Upkeep
+
+
+def searchable(session: Session) -> Upkeep:
+    """The store, all of it searchable where no receiver writes to it. `RunUnknown` if there is none."""
+    from playhead_receiver.store import open_store
+
+    if not session.data_dir.is_dir():
+        raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")
+    try:
+        store = open_store(session.data_dir)
+    except StoreBusy:  # the receiver sees to it
+        return open_store(session.data_dir, read_only=True)
+    while store.index():
+        session.progress(f"{store.lag().bundles} groups of spans to go")
+    return store

@@ -1,0 +1,147 @@
+"""Sockets, TLS, and an ASGI application in a thread of its own."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import ssl
+import threading
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import uvicorn
+
+from playhead_semconv.errors import ConfigurationError, UsageError
+
+LOOPBACK = "127.0.0.1"
+
+
+class Tls(msgspec.Struct, frozen=True):
+    """Files in PEM form."""
+
+    certificate: str
+    """The chain, the server's own certificate first."""
+    key: str
+    client_ca: str = ""
+    """Who has signed the certificates that clients have to show; empty: they need none."""
+
+    def check(self) -> None:
+        """`ConfigurationError` if the files cannot be used."""
+        try:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.certificate, self.key)
+            if self.client_ca:
+                context.load_verify_locations(self.client_ca)
+        except OSError as problem:  # SSLError is one
+            raise ConfigurationError(
+                "certificate and key cannot be used",
+                cause=str(problem),
+                hint="--tls-cert and --tls-key are PEM files that belong together",
+            ) from None
+
+    def for_uvicorn(self) -> dict[str, Any]:
+        """As uvicorn wants to have it."""
+        options: dict[str, Any] = {"ssl_certfile": self.certificate, "ssl_keyfile": self.key}
+        if self.client_ca:
+            options |= {"ssl_ca_certs": self.client_ca, "ssl_cert_reqs": ssl.CERT_REQUIRED}
+        return options
+
+    def for_grpc(self) -> Any:
+        """As gRPC wants to have it."""
+        import grpc
+
+        ca = Path(self.client_ca).read_bytes() if self.client_ca else None
+        return grpc.ssl_server_credentials(
+            [(Path(self.key).read_bytes(), Path(self.certificate).read_bytes())],
+            root_certificates=ca,
+            require_client_auth=ca is not None,
+        )
+
+
+class HttpServer(uvicorn.Server):
+    """uvicorn in a thread of its own, on a socket that is bound at once."""
+
+    def __init__(
+        self, app: Any, host: str, port: int, option: str, *, name: str, tls: Tls | None = None
+    ) -> None:
+        self._socket = bind(host, port, option)
+        scheme = "http" if tls is None else "https"
+        self.endpoint = f"{scheme}://{bracketed(host)}:{self._socket.getsockname()[1]}"
+        super().__init__(
+            uvicorn.Config(
+                app,
+                log_level="error",
+                access_log=False,
+                lifespan="auto",
+                ws="none",
+                server_header=False,
+                **({} if tls is None else tls.for_uvicorn()),
+            )
+        )
+        self._ready = threading.Event()
+        self._thread = threading.Thread(target=self._run_here, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Listen; returns when connections are taken."""
+        self._thread.start()
+        self._ready.wait()
+
+    def stop(self, drain_s: float) -> None:
+        """Take no more, finish what is under way."""
+        if self._thread.ident is None:
+            self._socket.close()
+            return
+        self.config.timeout_graceful_shutdown = max(1, round(drain_s))
+        self.should_exit = True
+        self._thread.join()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Uvicorn's own, and says when it is done."""
+        await super().startup(sockets)
+        self._ready.set()
+
+    def _run_here(self) -> None:
+        try:
+            self.run(sockets=[self._socket])
+        finally:
+            self._ready.set()
+            self._socket.close()
+
+
+def bind(host: str, port: int, option: str) -> socket.socket:
+    """A socket that listens. `UsageError` if somebody else does."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    bound = socket.socket(family, socket.SOCK_STREAM)
+    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        bound.bind((host, port))
+        bound.listen(2048)
+    except OSError as problem:
+        bound.close()
+        raise port_taken(host, port, option, str(problem)) from None
+    return bound
+
+
+def port_taken(host: str, port: int, option: str, cause: str = "") -> UsageError:
+    """The error of a port that cannot be had."""
+    return UsageError(
+        f"port {port} on {host} cannot be listened on; another program has it",
+        cause=cause,
+        hint=f"take another, or any free one: {option} 0",
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def bracketed(host: str) -> str:
+    """As it stands in an address."""
+    return f"[{host}]" if ":" in host else host

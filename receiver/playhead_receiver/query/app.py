@@ -1,0 +1,87 @@
+"""The application of the query API."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio.to_thread
+from fastapi import FastAPI
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+
+from playhead_receiver.access import Scope
+from playhead_receiver.query.asked import SCOPE_OF
+from playhead_receiver.query.problems import MEDIA_TYPE, Problem, handle_problems
+from playhead_receiver.query.routes import ROUTERS
+from playhead_receiver.query.serving import Serving
+
+THREADS = 8
+"""Questions that are answered at once, each with a connection of its own; more wait."""
+
+PUBLIC = frozenset(("/health", "/ready"))
+"""What is answered without a token: it tells nothing of what is stored."""
+
+
+def query_app(serving: Serving) -> FastAPI:
+    """The ASGI application. Questions are answered in threads, the event loop only moves bytes."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
+        yield
+
+    app = FastAPI(
+        title="playhead",
+        summary="Runs of agents: what they said, did and cost.",
+        version=serving.version or "0",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        responses={"default": {"model": Problem, "content": {MEDIA_TYPE: {}}}},
+        generate_unique_id_function=_operation_id,
+    )
+    app.state.serving = serving
+    handle_problems(app)
+    for router in ROUTERS:
+        app.include_router(router)
+    unguarded = {path for (_, path), scope in scopes().items() if not scope} - PUBLIC
+    if unguarded:
+        raise AssertionError(f"no scope is asked for at {', '.join(sorted(unguarded))}")
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schema = describe()
+            for (method, path), scope in scopes().items():
+                schema["paths"][path][method.lower()]["x-playhead-scope"] = scope
+        return describe()
+
+    app.openapi = openapi
+    return app
+
+
+def scopes() -> dict[tuple[str, str], Scope | None]:
+    """The scope that each endpoint asks for, by method and path; None where anybody is answered."""
+    found: dict[tuple[str, str], Scope | None] = {}
+    for router in ROUTERS:
+        for route in router.routes:
+            assert isinstance(route, APIRoute)
+            for method in route.methods or ():
+                found[method, route.path] = _scope_of(route.dependant)
+    return found
+
+
+def _scope_of(dependant: Dependant) -> Scope | None:
+    if dependant.call in SCOPE_OF:
+        return SCOPE_OF[dependant.call]
+    for below in dependant.dependencies:
+        scope = _scope_of(below)
+        if scope is not None:
+            return scope
+    return None
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name

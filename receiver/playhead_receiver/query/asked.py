@@ -1,0 +1,100 @@
+"""What every endpoint of the query API is handed: who asks, and the data of its tenant alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import Depends, Path, Query, Request
+from fastapi.security import HTTPBearer
+
+from playhead_receiver.access import Audit, Caller, House, Scope
+from playhead_receiver.access.audit import Action
+from playhead_receiver.query.serving import Serving
+from playhead_receiver.store import RunSummary, Upkeep
+from playhead_semconv.errors import UsageError
+
+BEARER = HTTPBearer(auto_error=False, description="A token: `playhead token create`.")
+
+Q = Annotated[
+    str,
+    Query(
+        max_length=2000,
+        description='Which runs: `agent:refund status:failure tool:search since:2d "order 81"`.',
+    ),
+]
+RunName = Annotated[
+    str,
+    Path(
+        min_length=1,
+        max_length=200,
+        description="A name, `last`, `failed`, a trace id, or a prefix of one of 8 digits.",
+    ),
+]
+TraceId = Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
+SpanId = Annotated[str, Path(pattern="^[0-9a-f]{16}$")]
+Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
+
+
+class Asked:
+    """One request: its caller, and the caller's data."""
+
+    def __init__(self, caller: Caller, house: House, audit: Audit, guarded: bool) -> None:
+        self.caller = caller
+        self.house = house
+        self._audit = audit
+        self._guarded = guarded
+
+    @property
+    def store(self) -> Upkeep:
+        """The store of the caller's tenant."""
+        return self.house.store
+
+    def run(self, name: str) -> RunSummary:
+        """A run by anything that names it. `RunUnknown`, `RunAmbiguous`."""
+        return self.store.resolve(name)
+
+    def note(self, action: Action, subject: str) -> None:
+        """Write down what is done, where callers have names."""
+        if self._guarded or self.caller.name:
+            who = self.caller
+            self._audit.note(who.token, who.name, who.tenant, action, subject)
+
+    def notes(self, before: int | None, limit: int) -> list[Any]:
+        """The audit log of the caller's tenant."""
+        return self._audit.notes(self.caller.tenant, before, limit)
+
+
+def serving_of(request: Request) -> Serving:
+    """What the application serves from."""
+    return request.app.state.serving
+
+
+SCOPE_OF: dict[Callable[..., Any] | None, Scope] = {}
+"""The dependencies that admit a caller, and what for."""
+
+
+def _needs(scope: Scope) -> Any:
+    def admitted(request: Request, _: Annotated[Any, Depends(BEARER)]) -> Asked:
+        serving = serving_of(request)
+        caller = serving.guard.admit(request.headers.get("authorization", ""), scope)
+        return Asked(caller, serving.tenants.house(caller.tenant), serving.audit, serving.guard.required)
+
+    SCOPE_OF[admitted] = scope
+    return Depends(admitted)
+
+
+Reading = Annotated[Asked, _needs("read")]
+Controlling = Annotated[Asked, _needs("control")]
+Administrating = Annotated[Asked, _needs("admin")]
+
+
+def hex_id(text: str, size_bytes: int, what: str) -> bytes:
+    """An id from a query. `UsageError`."""
+    try:
+        found = bytes.fromhex(text)
+    except ValueError:
+        found = b""
+    if len(found) != size_bytes:
+        raise UsageError(f"{what} is no id of {2 * size_bytes} hexadecimal digits")
+    return found

@@ -1,0 +1,144 @@
+"""Runs and spans of the store as the query API shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opentelemetry.proto.trace.v1 import trace_pb2
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+
+from playhead_receiver.query.models import Missing, RunItem, SpanLine
+from playhead_receiver.query.tree import Line
+from playhead_receiver.span_view import open_frame, parse_span
+from playhead_receiver.store import RunSummary, Store
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import PlayheadError
+from playhead_semconv.otlp import attributes_of
+
+_STATUSES = {trace_pb2.Status.STATUS_CODE_OK: "ok", trace_pb2.Status.STATUS_CODE_ERROR: "error"}
+
+
+def run_item(run: RunSummary) -> RunItem:
+    """A run in a list."""
+    missing = [Missing(instance=one, first=first, last=last) for one, first, last in run.missing]
+    fields = {name: getattr(run, name) for name in RunItem.model_fields if name != "missing"}
+    return RunItem(**fields, missing=missing)
+
+
+def span_lines(store: Store, trace_id: bytes, window: Sequence[Line]) -> list[SpanLine]:
+    """The lines of a window, with what only the spans themselves say: names, kinds, errors."""
+    looks = _looks(store, trace_id, [line.row.span_id for line in window])
+    if any(line.row.end_ns is None for line in window):
+        looks |= _pending_looks(store, trace_id)
+    return [_span_line(line, looks.get(line.row.span_id, _Look())) for line in window]
+
+
+class _Look:
+    def __init__(
+        self, name: str = "", kind: int = 0, error: str = "", operation: str = "", tool: str = ""
+    ) -> None:
+        self.name, self.kind, self.error, self.operation, self.tool = name, kind, error, operation, tool
+
+
+def _looks(store: Store, trace_id: bytes, ids: Sequence[bytes]) -> dict[bytes, _Look]:
+    found: dict[bytes, _Look] = {}
+    for stored in store.spans(trace_id, ids):
+        try:
+            view = parse_span(open_frame(stored.otlp)[1])
+        except PlayheadError:  # `verify` says so
+            continue
+        error = view.status.message.strip().splitlines()[:1] or [_said(view, a.ERROR_TYPE)]
+        found[stored.span_id] = _Look(
+            view.name,
+            view.kind,
+            error[0] if view.status.code == trace_pb2.Status.STATUS_CODE_ERROR else "",
+            _said(view, a.GEN_AI_OPERATION_NAME),
+            _said(view, a.GEN_AI_TOOL_NAME),
+        )
+    return found
+
+
+def _said(view: Any, name: str) -> str:
+    value = view.attributes.get(name)
+    return "" if value is None else value.string_value
+
+
+def _pending_looks(store: Store, trace_id: bytes) -> dict[bytes, _Look]:
+    found: dict[bytes, _Look] = {}
+    for start in store.pending(trace_id):
+        at = start.attributes
+        kind = at.get(a.PLAYHEAD_SPAN_KIND, 0)
+        found[start.span_id] = _Look(
+            str(at.get(a.PLAYHEAD_SPAN_NAME, "")),
+            kind if isinstance(kind, int) else 0,
+            "",
+            str(at.get(a.GEN_AI_OPERATION_NAME, "")),
+            str(at.get(a.GEN_AI_TOOL_NAME, "")),
+        )
+    return found
+
+
+def _span_line(line: Line, look: _Look) -> SpanLine:
+    row = line.row
+    return SpanLine(
+        span_id=row.span_id.hex(),
+        parent_id=row.parent.hex() or None,
+        depth=line.depth,
+        children=line.children,
+        descendants=line.descendants,
+        failures=line.failures,
+        name=look.name,
+        kind=look.kind,
+        started_ns=row.start_ns,
+        ended_ns=row.end_ns,
+        failed=row.failed,
+        error=look.error or ("error" if row.failed else None),
+        operation=look.operation,
+        tool=look.tool,
+        model=row.label.model,
+        step=row.label.step,
+        attempt=row.label.attempt,
+        input_tokens=row.usage.input,
+        output_tokens=row.usage.output,
+    )
+
+
+def whole_span(envelope: ResourceSpans, pending: bool) -> dict[str, Any]:
+    """A span with all that it holds, as `WholeSpan` describes it."""
+    scoped = envelope.scope_spans[0]
+    span = scoped.spans[0]
+    return dict[str, Any](
+        trace_id=span.trace_id.hex(),
+        span_id=span.span_id.hex(),
+        parent_id=span.parent_span_id.hex() or None,
+        name=span.name,
+        kind=int(span.kind),
+        started_ns=span.start_time_unix_nano,
+        ended_ns=None if pending else span.end_time_unix_nano,
+        status=_STATUSES.get(span.status.code, "unset"),
+        status_message=span.status.message,
+        attributes=attributes_of(span.attributes),
+        events=[
+            dict[str, Any](
+                name=event.name,
+                time_ns=event.time_unix_nano,
+                attributes=attributes_of(event.attributes),
+            )
+            for event in span.events
+        ],
+        links=[
+            dict[str, Any](
+                trace_id=link.trace_id.hex(),
+                span_id=link.span_id.hex(),
+                attributes=attributes_of(link.attributes),
+            )
+            for link in span.links
+        ],
+        resource=attributes_of(envelope.resource.attributes),
+        scope=dict[str, Any](
+            name=scoped.scope.name,
+            version=scoped.scope.version,
+            attributes=attributes_of(scoped.scope.attributes),
+        ),
+    )

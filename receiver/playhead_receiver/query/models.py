@@ -1,0 +1,299 @@
+"""What the query API answers, as OpenAPI describes it. Times are ns since the epoch, ids hexadecimal."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Status = Literal["running", "success", "failure", "partial", "interrupted"]
+TraceId = Annotated[str, Field(pattern="^[0-9a-f]{32}$")]
+SpanId = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
+
+
+class Model(BaseModel):
+    """Read off objects of ours by name."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+class Missing(Model):
+    """Facts of a process that were written and did not come."""
+
+    instance: str
+    first: int
+    last: int
+
+
+class RunItem(Model):
+    """A run in a list."""
+
+    name: str
+    trace_id: TraceId
+    root_span_id: str
+    agent: str
+    version: str
+    environment: str
+    conversation: str
+    status: Status
+    mode: str
+    origin: str
+    started_ns: int
+    ended_ns: int | None
+    last_ns: int
+    steps: int
+    spans: int
+    errors: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    cache_write_tokens: int
+    reasoning_tokens: int
+    cost_usd: float | None
+    unpriced: list[str]
+    models: list[str]
+    providers: list[str]
+    tools: list[str]
+    error_types: list[str]
+    instances: list[str]
+    missing: list[Missing]
+
+
+class RunPage(Model):
+    """Some runs of a list."""
+
+    runs: list[RunItem]
+    next: str | None
+    """``after`` of the next page; null at the end."""
+
+
+class SpanLine(Model):
+    """A span in the tree of a run, without its content."""
+
+    span_id: SpanId
+    parent_id: SpanId | None
+    depth: int
+    children: int
+    descendants: int
+    failures: int
+    name: str
+    kind: int
+    started_ns: int
+    ended_ns: int | None
+    failed: bool
+    error: str | None
+    operation: str
+    tool: str
+    model: str
+    step: bool
+    attempt: bool
+    input_tokens: int
+    output_tokens: int
+
+
+class RunTree(Model):
+    """A run and a window on the tree of its spans, depth first in order of start."""
+
+    run: RunItem
+    total: int
+    """Spans in the part of the tree that was asked for."""
+    offset: int
+    spans: list[SpanLine]
+    next: int | None
+    """``offset`` of the next window; null at the end."""
+
+
+class SpanEvent(Model):
+    """An event of a span."""
+
+    name: str
+    time_ns: int
+    attributes: dict[str, Any]
+
+
+class SpanLink(Model):
+    """A link of a span."""
+
+    trace_id: str
+    span_id: str
+    attributes: dict[str, Any]
+
+
+class SpanScope(Model):
+    """The instrumentation scope of a span."""
+
+    name: str
+    version: str
+    attributes: dict[str, Any]
+
+
+class WholeSpan(Model):
+    """A span with all that it holds."""
+
+    trace_id: TraceId
+    span_id: SpanId
+    parent_id: SpanId | None
+    name: str
+    kind: int
+    started_ns: int
+    ended_ns: int | None
+    status: Literal["unset", "ok", "error"]
+    status_message: str
+    attributes: dict[str, Any]
+    events: list[SpanEvent]
+    links: list[SpanLink]
+    resource: dict[str, Any]
+    scope: SpanScope
+
+
+class SpanMessages(Model):
+    """What a call said and was told."""
+
+    trace_id: TraceId
+    span_id: SpanId
+    system_instructions: list[dict[str, Any]]
+    input_messages: list[dict[str, Any]]
+    output_messages: list[dict[str, Any]]
+    tool_definitions: list[dict[str, Any]]
+
+
+class FactLine(Model):
+    """A fact of a tape."""
+
+    instance: str
+    seq: int
+    time_ns: int
+    name: str
+    lane: str
+    trace_id: str
+    span_id: str
+    exchange: str | None
+    attributes: dict[str, Any]
+    size_bytes: int | None
+    """Of its body; null where it has none."""
+    text: str | None
+    """The beginning of its body, where that is text and lies with the fact."""
+
+
+class FactPage(Model):
+    """Facts between two points of a run, process by process."""
+
+    events: list[FactLine]
+    next: str | None
+
+
+class SearchHit(Model):
+    """Where something is said."""
+
+    run: str
+    trace_id: TraceId
+    span_id: SpanId
+    time_ns: int
+    excerpt: str
+    highlights: list[tuple[int, int]]
+    """What was found in the excerpt: first character and the one behind."""
+
+
+class SearchPage(Model):
+    """What was found, newest first."""
+
+    hits: list[SearchHit]
+    behind: int
+    """Groups of spans and facts that cannot be searched yet."""
+
+
+class Group(Model):
+    """The sum over runs that have something in common."""
+
+    key: str
+    runs: int
+    statuses: dict[str, int]
+    steps: int
+    errors: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    reasoning_tokens: int
+    cost_usd: float
+    unpriced_runs: int
+    """Runs of which something has no known price: the cost is without it."""
+    duration_ns: int
+
+
+class Stats(Model):
+    """Sums over runs."""
+
+    total: Group
+    groups: list[Group]
+    truncated: bool
+    """There are more runs than were looked at."""
+    size_bytes: int
+    position: int
+    behind: int
+
+
+class Conversation(Model):
+    """The runs of one conversation."""
+
+    id: str
+    agent: str
+    runs: int
+    started_ns: int
+    last_ns: int
+    status: Status
+    """Of its last run."""
+    steps: int
+    errors: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float
+
+
+class ConversationPage(Model):
+    """Conversations, the one that went on last first."""
+
+    conversations: list[Conversation]
+    truncated: bool
+
+
+class AuditNote(Model):
+    """A line of the audit log."""
+
+    number: int
+    time_ns: int
+    token: str
+    name: str
+    tenant: str
+    action: str
+    subject: str
+
+
+class AuditPage(Model):
+    """Lines of the audit log, newest first."""
+
+    notes: list[AuditNote]
+    next: int | None
+
+
+class Marks(Model):
+    """What a person has said of a run."""
+
+    trace_id: TraceId
+    marks: list[str]
+
+
+class Removed(Model):
+    """What is no more."""
+
+    runs: int
+    spans: int
+    facts: int
+    blobs: int
+    wiped: bool
+
+
+class State(Model):
+    """How the receiver is."""
+
+    status: Literal["ok", "unavailable"]
+    problem: str | None = None

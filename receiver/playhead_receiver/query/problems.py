@@ -1,0 +1,115 @@
+"""Errors as the query API answers them: problem details (RFC 9457)."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from playhead_receiver.access import Forbidden, Unauthenticated
+from playhead_receiver.intake.budget import RETRY_AFTER_S
+from playhead_semconv.errors import PlayheadError, RunAmbiguous, RunUnknown, StoreError, UsageError
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(BaseModel):
+    """Why there is no answer."""
+
+    type: str
+    """``urn:playhead:CODE``, or ``about:blank``."""
+    title: str
+    status: int
+    detail: str
+    cause: str | None = None
+    hint: str | None = None
+
+
+class NotFound(UsageError):
+    """There is nothing of that id."""
+
+    code = "not-found"
+
+
+class Busy(PlayheadError):
+    """As many as there may be are asking already."""
+
+    code = "busy"
+
+
+def status_of(problem: PlayheadError) -> int:
+    """The HTTP status of an error."""
+    if isinstance(problem, Unauthenticated):
+        return 401
+    if isinstance(problem, Forbidden):
+        return 403
+    if isinstance(problem, (RunUnknown, NotFound)):
+        return 404
+    if isinstance(problem, RunAmbiguous):
+        return 409
+    if isinstance(problem, UsageError):
+        return 422
+    if isinstance(problem, Busy):
+        return 429
+    return 503 if isinstance(problem, StoreError) else 500
+
+
+def answer(status: int, detail: str, *, code: str = "", cause: str = "", hint: str = "") -> Response:
+    """A problem."""
+    said: dict[str, Any] = {
+        "type": f"urn:playhead:{code}" if code else "about:blank",
+        "title": HTTPStatus(status).phrase,
+        "status": status,
+        "detail": detail,
+    }
+    said |= {name: text for name, text in (("cause", cause), ("hint", hint)) if text}
+    response = Response(msgspec.json.encode(said), status, media_type=MEDIA_TYPE)
+    if status == 401:
+        response.headers["www-authenticate"] = "Bearer"
+    if status in (429, 503):
+        response.headers["retry-after"] = str(RETRY_AFTER_S)
+    return response
+
+
+def answer_error(problem: PlayheadError) -> Response:
+    """An error of ours, as a problem."""
+    return answer(
+        status_of(problem), problem.what, code=problem.code, cause=problem.cause, hint=problem.hint
+    )
+
+
+def handle_problems(app: FastAPI) -> None:
+    """Let every error of ``app`` be answered as a problem."""
+
+    async def ours(_: Request, problem: Exception) -> Response:
+        assert isinstance(problem, PlayheadError)
+        return answer_error(problem)
+
+    async def invalid(_: Request, problem: Exception) -> Response:
+        assert isinstance(problem, RequestValidationError)
+        wrong = [
+            f"{'.'.join(str(step) for step in one['loc'][1:]) or one['loc'][0]}: {one['msg']}"
+            for one in problem.errors()
+        ]
+        return answer(422, "; ".join(wrong), code="usage")
+
+    async def other(_: Request, problem: Exception) -> Response:
+        assert isinstance(problem, HTTPException)
+        response = answer(problem.status_code, str(problem.detail))
+        for name, value in (problem.headers or {}).items():
+            response.headers[name] = value
+        return response
+
+    async def unforeseen(_: Request, problem: Exception) -> Response:
+        return answer(500, f"{type(problem).__name__} in the receiver")
+
+    app.add_exception_handler(PlayheadError, ours)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, other)
+    app.add_exception_handler(Exception, unforeseen)

@@ -1,0 +1,26 @@
+"""The endpoints, one file per thing that is asked about."""
+
+from playhead_receiver.query.routes import (
+    audit,
+    conversations,
+    events,
+    live,
+    operations,
+    runs,
+    search,
+    spans,
+    stats,
+)
+
+ROUTERS = (
+    runs.router,
+    spans.router,
+    events.router,
+    search.router,
+    conversations.router,
+    stats.router,
+    live.router,
+    audit.router,
+    operations.router,
+)
+"""All of them."""

@@ -1,0 +1,23 @@
+"""``/v1/audit``: who has read, marked, exported or deleted what."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from playhead_receiver.query.asked import Administrating, Limit
+from playhead_receiver.query.models import AuditNote, AuditPage
+
+router = APIRouter(tags=["audit"])
+
+
+@router.get("/v1/audit")
+def list_notes(
+    asked: Administrating,
+    limit: Limit = 100,
+    before: Annotated[int | None, Query(ge=0, le=(1 << 63) - 1)] = None,
+) -> AuditPage:
+    """Lines of the audit log of the caller's tenant, newest first."""
+    notes = [AuditNote.model_validate(note) for note in asked.notes(before, limit)]
+    return AuditPage(notes=notes, next=notes[-1].number if len(notes) == limit else None)

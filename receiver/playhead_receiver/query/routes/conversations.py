@@ -1,0 +1,55 @@
+"""``/v1/conversations``: runs that belong together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from playhead_receiver.asking import ask_runs
+from playhead_receiver.language import read_language
+from playhead_receiver.query.asked import Q, Reading
+from playhead_receiver.query.models import Conversation, ConversationPage
+from playhead_receiver.store import Query as RunQuery
+from playhead_receiver.store import RunSummary
+
+MOST_RUNS = 20_000
+"""Runs that are looked at: the newest."""
+
+router = APIRouter(tags=["runs"])
+
+
+@router.get("/v1/conversations")
+def list_conversations(
+    asked: Reading, q: Q = "", limit: Annotated[int, Query(ge=1, le=500)] = 50
+) -> ConversationPage:
+    """Conversations, the one that went on last first. `/v1/runs?q=conversation:ID` are those of one."""
+    wanted = read_language(q, RunQuery(mode=None, limit=MOST_RUNS))
+    asked.note("read", "conversations")
+    runs: dict[str, list[RunSummary]] = {}
+    seen = 0
+    for run in ask_runs(asked.store, wanted):
+        seen += 1
+        if run.conversation:
+            runs.setdefault(run.conversation, []).append(run)
+    found = sorted(map(_conversation, runs.values()), key=lambda one: one.last_ns, reverse=True)
+    return ConversationPage(
+        conversations=found[:limit], truncated=seen == MOST_RUNS or len(found) > limit
+    )
+
+
+def _conversation(runs: list[RunSummary]) -> Conversation:
+    last = max(runs, key=lambda run: run.last_ns)
+    return Conversation(
+        id=last.conversation,
+        agent=last.agent,
+        runs=len(runs),
+        started_ns=min(run.started_ns for run in runs),
+        last_ns=last.last_ns,
+        status=last.status,
+        steps=sum(run.steps for run in runs),
+        errors=sum(run.errors for run in runs),
+        input_tokens=sum(run.input_tokens for run in runs),
+        output_tokens=sum(run.output_tokens for run in runs),
+        cost_usd=sum(run.cost_usd or 0.0 for run in runs),
+    )

@@ -1,0 +1,149 @@
+"""``/v1/runs``: lists of runs, one run with a window on its tree, and what is done to a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+from fastapi import APIRouter, Query
+from starlette.responses import Response, StreamingResponse
+
+from playhead_receiver.asking import ask_runs
+from playhead_receiver.language import read_language
+from playhead_receiver.query.asked import Administrating, Controlling, Limit, Q, Reading, RunName, hex_id
+from playhead_receiver.query.lines import run_item, span_lines
+from playhead_receiver.query.models import Marks, Removed, RunItem, RunPage, RunTree
+from playhead_receiver.query.tree import lines_of
+from playhead_receiver.store import Query as RunQuery
+from playhead_receiver.store import Sort, place_of
+from playhead_receiver.store.upkeep import HELD
+from playhead_receiver.transfer import Material
+from playhead_semconv.errors import UsageError
+
+router = APIRouter(tags=["runs"])
+
+Mark = Literal["held", "flagged", "test"]
+
+
+@router.get("/v1/runs")
+def list_runs(
+    asked: Reading,
+    q: Q = "",
+    sort: Sort = "started",
+    order: Literal["descending", "ascending"] = "descending",
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    after: Annotated[str, Query(max_length=100, description="`next` of the page before.")] = "",
+) -> RunPage:
+    """Runs, newest first."""
+    base = RunQuery(sort=sort, ascending=order == "ascending", limit=limit, after=after)
+    wanted = read_language(q, base)
+    asked.note("read", "runs")
+    found = list(ask_runs(asked.store, wanted))
+    more = place_of(found[-1], wanted.query) if len(found) == limit else None
+    return RunPage(runs=[run_item(run) for run in found], next=more)
+
+
+@router.get("/v1/runs/{run}")
+def show_run(
+    asked: Reading,
+    run: RunName,
+    under: Annotated[
+        str, Query(pattern="^([0-9a-f]{16})?$", description="The span whose part of the tree it is.")
+    ] = "",
+    depth: Annotated[int | None, Query(ge=0, le=10_000, description="Levels below the top.")] = None,
+    offset: Annotated[int, Query(ge=0, le=100_000_000)] = 0,
+    limit: Limit = 200,
+) -> RunTree:
+    """A run, and a window on the tree of its spans."""
+    summary = asked.run(run)
+    asked.note("read", summary.trace_id)
+    trace_id = bytes.fromhex(summary.trace_id)
+    above = hex_id(under, 8, "under") if under else b""
+    lines = lines_of(asked.store.outline(trace_id), above, depth)
+    window = lines[offset : offset + limit]
+    return RunTree(
+        run=run_item(summary),
+        total=len(lines),
+        offset=offset,
+        spans=span_lines(asked.store, trace_id, window),
+        next=offset + limit if offset + limit < len(lines) else None,
+    )
+
+
+@router.get("/v1/runs/{run}/summary")
+def summarize_run(asked: Reading, run: RunName) -> RunItem:
+    """A run as in a list."""
+    summary = asked.run(run)
+    asked.note("read", summary.trace_id)
+    return run_item(summary)
+
+
+@router.get("/v1/diff", responses={200: {"content": {"application/json": {"schema": {}}}}})
+def compare_runs(
+    asked: Reading,
+    left: Annotated[str, Query(min_length=1, max_length=200, description="A run.")],
+    right: Annotated[str, Query(min_length=1, max_length=200, description="Another run.")],
+) -> Response:
+    """Two runs step by step: where they part, and how."""
+    from playhead_replay import Run
+    from playhead_replay.diff import diff
+
+    ids = [asked.run(name).trace_id for name in (left, right)]
+    for trace_id in ids:
+        asked.note("read", trace_id)
+    one, other = (Run.load(asked.store, trace_id) for trace_id in ids)
+    return Response(msgspec.json.encode(diff(one, other).to_json()), media_type="application/json")
+
+
+@router.get("/v1/runs/{run}/export", responses={200: {"content": {"application/jsonl": {}}}})
+def export_run(asked: Reading, run: RunName) -> Response:
+    """A run as OTLP JSON lines, which `playhead import` and a Collector take."""
+    summary = asked.run(run)
+    asked.note("export", summary.trace_id)
+    material = Material.of_store(asked.store, summary.trace_id)
+
+    def lines() -> Iterator[bytes]:
+        for line in material.lines():
+            yield line + b"\n"
+
+    return StreamingResponse(lines(), media_type="application/jsonl")
+
+
+@router.get("/v1/runs/{run}/marks")
+def show_marks(asked: Reading, run: RunName) -> Marks:
+    """What a person has said of a run."""
+    return _marks(asked, asked.run(run).trace_id)
+
+
+@router.put("/v1/runs/{run}/marks/{mark}")
+def set_mark(asked: Controlling, run: RunName, mark: Mark) -> Marks:
+    """Hold a run, flag it, or call it a test."""
+    trace_id = asked.run(run).trace_id
+    asked.note("mark", trace_id)
+    asked.store.mark(bytes.fromhex(trace_id), mark)
+    return _marks(asked, trace_id)
+
+
+@router.delete("/v1/runs/{run}/marks/{mark}")
+def take_mark(asked: Controlling, run: RunName, mark: Mark) -> Marks:
+    """Take a mark off."""
+    trace_id = asked.run(run).trace_id
+    asked.note("mark", trace_id)
+    asked.store.mark(bytes.fromhex(trace_id), mark, on=False)
+    return _marks(asked, trace_id)
+
+
+@router.delete("/v1/runs/{run}")
+def delete_run(asked: Administrating, run: RunName) -> Removed:
+    """Delete a run with all that only it holds, for good. One that is held is refused."""
+    trace_id = asked.run(run).trace_id
+    if HELD in asked.store.marks().get(bytes.fromhex(trace_id), ()):
+        raise UsageError(f"{run} is held", hint="take the mark off first")
+    asked.note("delete", trace_id)
+    return Removed.model_validate(asked.store.delete([bytes.fromhex(trace_id)]), from_attributes=True)
+
+
+def _marks(asked: Any, trace_id: str) -> Marks:
+    marks = asked.store.marks().get(bytes.fromhex(trace_id), set())
+    return Marks(trace_id=trace_id, marks=sorted(marks))

@@ -1,0 +1,82 @@
+"""``/v1/spans``: one span whole, and what was said in it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from fastapi import APIRouter, Query
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+from starlette.responses import Response
+
+from playhead_receiver.derive import Deriver
+from playhead_receiver.intake.otlp_json import export_json
+from playhead_receiver.query.asked import Asked, Reading, SpanId, TraceId
+from playhead_receiver.query.lines import whole_span
+from playhead_receiver.query.models import SpanMessages, WholeSpan
+from playhead_receiver.query.problems import NotFound
+from playhead_replay.messages import read_messages
+from playhead_semconv.messages import plain
+from playhead_semconv.otlp import attributes_of
+
+PROTOBUF = "application/x-protobuf"
+
+router = APIRouter(tags=["spans"])
+
+Form = Annotated[
+    Literal["plain", "otlp", "protobuf"],
+    Query(description="`otlp`: OTLP JSON, whole. `protobuf`: the bytes of `ResourceSpans` as received."),
+]
+
+
+@router.get(
+    "/v1/spans/{trace_id}/{span_id}",
+    response_model=WholeSpan,
+    responses={200: {"content": {PROTOBUF: {}}}},
+)
+def show_span(asked: Reading, trace_id: TraceId, span_id: SpanId, form: Form = "plain") -> Response:
+    """A span with all its payload."""
+    asked.note("read", f"{trace_id}/{span_id}")
+    trace, span = bytes.fromhex(trace_id), bytes.fromhex(span_id)
+    if form == "protobuf":
+        for stored in asked.store.spans(trace, [span]):
+            return Response(stored.otlp, media_type=PROTOBUF)
+        raise _unknown(trace_id, span_id)
+    envelope, pending = _found(asked, trace, span)
+    if form == "otlp":
+        request = ExportTraceServiceRequest(resource_spans=[envelope])
+        return Response(export_json(request), media_type="application/json")
+    return Response(msgspec.json.encode(whole_span(envelope, pending)), media_type="application/json")
+
+
+@router.get("/v1/spans/{trace_id}/{span_id}/messages", response_model=SpanMessages)
+def show_messages(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Response:
+    """What a call said and was told."""
+    asked.note("read", f"{trace_id}/{span_id}")
+    envelope, _ = _found(asked, bytes.fromhex(trace_id), bytes.fromhex(span_id))
+    messages = read_messages(attributes_of(envelope.scope_spans[0].spans[0].attributes))
+    said: dict[str, Any] = {
+        "trace_id": trace_id,
+        "span_id": span_id,
+        "system_instructions": [plain(part) for part in messages.system],
+        "input_messages": [plain(message) for message in messages.input],
+        "output_messages": [plain(message) for message in messages.output],
+        "tool_definitions": [plain(tool) for tool in messages.tools],
+    }
+    return Response(msgspec.json.encode(said), media_type="application/json")
+
+
+def _found(asked: Asked, trace: bytes, span: bytes) -> tuple[ResourceSpans, bool]:
+    """A span, whole, and whether it is pending."""
+    deriver = Deriver(asked.store)
+    for stored in asked.store.spans(trace, [span]):
+        return deriver.whole(stored), False
+    for start in asked.store.pending(trace):
+        if start.span_id == span:
+            return deriver.begun(start), True
+    raise _unknown(trace.hex(), span.hex())
+
+
+def _unknown(trace_id: str, span_id: str) -> NotFound:
+    return NotFound(f"there is no span {span_id} in {trace_id}")

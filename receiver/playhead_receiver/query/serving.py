@@ -1,0 +1,42 @@
+"""What the query API serves from, and how it shows itself to Prometheus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from playhead_receiver.access import Audit, Guard, Tenants
+
+MOST_LIVE = 64
+"""Live streams at once."""
+
+
+class Destination(msgspec.Struct, frozen=True):
+    """What became of forwarding to one endpoint."""
+
+    number: int
+    sent: int
+    refused: int
+    stuck: bool
+
+
+class Serving:
+    """The parts of a running receiver that are asked."""
+
+    def __init__(
+        self,
+        tenants: Tenants,
+        guard: Guard,
+        audit: Audit,
+        destinations: Callable[[], list[Destination]] = list,
+        version: str = "",
+    ) -> None:
+        self.tenants = tenants
+        self.guard = guard
+        self.audit = audit
+        self.destinations = destinations
+        self.version = version
+        self.live = 0
+        """Live streams that are open; on the event loop only."""
+        self.stopping = False

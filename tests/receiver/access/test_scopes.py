@@ -1,0 +1,141 @@
+"""Every scope against every endpoint: the list of endpoints is the applications' own."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import httpx
+import pytest
+from support.cli import refund, store_run
+from support.handmade import TRACE
+
+from playhead_receiver.access import SCOPES, TokenBook
+from playhead_receiver.access.database import AccessFile
+from playhead_receiver.intake import http as intake_http
+from playhead_receiver.intake.grpc import SERVICES
+from playhead_receiver.query.app import PUBLIC, scopes
+from playhead_receiver.server import Receiver
+
+ENDPOINTS = scopes()
+FILLED = {
+    "{run}": "refund-1",
+    "{mark}": "flagged",
+    "{trace_id}": TRACE.hex(),
+    "{span_id}": f"{0xA0:016x}",
+}
+QUESTIONS = {"/v1/diff": "?left=last&right=last", "/v1/search": "?q=order"}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Receiver, dict[str, str]]]:
+    """A receiver, and a token for each scope."""
+    folder = tmp_path_factory.mktemp("data")
+    store_run(folder, refund())
+    file = AccessFile(folder)
+    tokens = {scope: TokenBook(file).create(scope, [scope])[1] for scope in SCOPES}
+    file.close()
+    with Receiver(folder, http_port=0, grpc_port=0, query_port=0, guarded=True) as running:
+        yield running, tokens
+
+
+def asked(receiver: Receiver, method: str, path: str, token: str | None) -> httpx.Response:
+    for word, value in FILLED.items():
+        path = path.replace(word, value)
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    url = f"{receiver.query_endpoint}{path}{QUESTIONS.get(path, '')}"
+    with httpx.Client(timeout=30) as client, client.stream(method, url, headers=headers) as answer:
+        if answer.headers["content-type"].startswith("application/"):
+            answer.read()
+        return answer
+
+
+def test_the_description_has_every_endpoint(guarded: tuple[Receiver, dict[str, str]]):
+    receiver, _ = guarded
+    described = httpx.get(f"{receiver.query_endpoint}/openapi.json").json()
+    found = {
+        (method.upper(), path): said["x-playhead-scope"]
+        for path, methods in described["paths"].items()
+        for method, said in methods.items()
+    }
+    assert found == ENDPOINTS
+    assert {path for (_, path), scope in ENDPOINTS.items() if scope is None} == PUBLIC
+    assert len(ENDPOINTS) > 15
+
+
+# What deletes comes last, the run itself behind all.
+@pytest.mark.parametrize(
+    ("method", "path"), sorted(ENDPOINTS, key=lambda one: (one[0] == "DELETE", -len(one[1]), one))
+)
+def test_an_endpoint_is_open_to_its_scope_alone(
+    guarded: tuple[Receiver, dict[str, str]], method: str, path: str
+):
+    receiver, tokens = guarded
+    needed = ENDPOINTS[method, path]
+    for token in (None, "other", "ph_00000000_" + "x" * 43):
+        answer = asked(receiver, method, path, token)
+        if needed is None:
+            assert answer.status_code == 200
+            continue
+        assert answer.status_code == 401
+        assert answer.headers["www-authenticate"] == "Bearer"
+        assert answer.json()["type"] == "urn:playhead:unauthenticated"
+    for scope in SCOPES:
+        answer = asked(receiver, method, path, tokens[scope])
+        if needed in (None, scope) or scope == "admin":
+            assert answer.status_code == 200, (scope, answer.text)
+        else:
+            assert answer.status_code == 403, scope
+            assert answer.json()["type"] == "urn:playhead:forbidden"
+
+
+@pytest.mark.parametrize("route", intake_http.ROUTES, ids=lambda route: route[0])
+def test_the_intake_is_open_to_those_who_may_send(
+    guarded: tuple[Receiver, dict[str, str]], route: tuple[str, str, str | None]
+):
+    receiver, tokens = guarded
+    path, method, needed = route
+
+    def status(token: str | None) -> int:
+        headers = {"content-type": "application/x-protobuf"}
+        if token is not None:
+            headers["authorization"] = f"Bearer {token}"
+        return httpx.request(method, f"{receiver.http_endpoint}{path}", headers=headers).status_code
+
+    assert status(None) == status("other") == (401 if needed else 200)
+    for scope in SCOPES:
+        allowed = needed in (None, scope) or scope == "admin"
+        assert status(tokens[scope]) == (200 if allowed else 403)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_grpc_is_open_to_those_who_may_send(guarded: tuple[Receiver, dict[str, str]], service: str):
+    receiver, tokens = guarded
+
+    def code(token: str | None) -> grpc.StatusCode:
+        metadata = () if token is None else (("authorization", f"Bearer {token}"),)
+        with grpc.insecure_channel(receiver.grpc_endpoint) as channel:
+            try:
+                channel.unary_unary(f"/{service}/Export")(b"", metadata=metadata, timeout=20)
+            except grpc.RpcError as problem:
+                return problem.code()
+        return grpc.StatusCode.OK
+
+    assert code(None) == code("other") == grpc.StatusCode.UNAUTHENTICATED
+    for scope in SCOPES:
+        allowed = scope in ("ingest", "admin")
+        wanted = grpc.StatusCode.OK if allowed else grpc.StatusCode.PERMISSION_DENIED
+        assert code(tokens[scope]) == wanted
+
+
+def test_a_token_is_nowhere_but_with_its_owner(guarded: tuple[Receiver, dict[str, str]], tmp_path: Path):
+    receiver, tokens = guarded
+    folder = next(file for file in receiver_folder(receiver))
+    for path in folder.rglob("*"):
+        if path.is_file():
+            data = path.read_bytes()
+            for token in tokens.values():
+                assert token.rpartition("_")[2].encode() not in data, path.name
+
+
+def receiver_folder(receiver: Receiver) -> Iterator[Path]:
+    yield receiver.data_dir

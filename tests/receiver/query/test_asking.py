@@ -1,0 +1,176 @@
+"""Search, sums, conversations, the live stream, and what is for those who run the receiver."""
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+from prometheus_client.parser import text_string_to_metric_families
+from support.batches import span_of
+from support.cli import refund
+
+from playhead_receiver.query.routes.search import highlights
+from playhead_receiver.server import Receiver
+from playhead_receiver.store import Batch
+
+CHAT: dict[str, Any] = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o"}
+
+
+def test_a_search_shows_where_the_words_stand(api: httpx.Client):
+    found = api.get("/v1/search", params={"q": '"order 81" agent:refund'}).json()
+    assert found["behind"] == 0
+    assert found["hits"]
+    for hit in found["hits"]:
+        assert hit["run"] == "refund-1"
+        spans = [hit["excerpt"][begin:end].lower() for begin, end in hit["highlights"]]
+        assert spans and all(span.startswith("order") and span.endswith("81") for span in spans)
+    assert api.get("/v1/search", params={"q": '"order 81" agent:other'}).json()["hits"] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("order", ["Order", "order"]),
+        ("ord*", ["Order", "ord", "order"]),
+        ('"order 81"', ["Order 81", "order: 81"]),
+        ("81 order", ["Order", "81", "order", "81"]),
+        ('"', []),
+    ],
+)
+def test_highlights_are_words_and_phrases(text: str, found: list[str]):
+    excerpt = "Order 81, border; order: 81"
+    shown = [excerpt[begin:end] for begin, end in highlights(excerpt, text)]
+    if text == "ord*":
+        assert [one.lower() for one in shown] == ["ord", "ord"]
+    else:
+        assert shown == found
+
+
+def test_sums_over_runs_and_groups(api: httpx.Client, receiver: Receiver):
+    receiver.store.commit(Batch([span_of(b"h" * 16, 1, service="helper", **CHAT)]))
+    found = api.get("/v1/stats", params={"by": "agent"}).json()
+    assert found["total"]["runs"] == 2
+    assert found["total"]["statuses"] == {"failure": 1, "success": 1}
+    assert [(one["key"], one["runs"], one["steps"]) for one in found["groups"]] == [
+        ("helper", 1, 1),
+        ("refund", 1, 11),
+    ]
+    only = api.get("/v1/stats", params={"q": "agent:refund", "by": "status"}).json()
+    assert (only["total"]["input_tokens"], only["total"]["output_tokens"]) == (4068, 322)
+    assert [one["key"] for one in only["groups"]] == ["failure"]
+    assert found["size_bytes"] > 0 and found["truncated"] is False
+
+
+def lines_of(answer: httpx.Response) -> Iterator[dict[str, Any]]:
+    event: dict[str, Any] = {}
+    for line in answer.iter_lines():
+        name, _, value = line.partition(": ")
+        if not line and event:
+            yield event
+            event = {}
+        elif name:
+            event[name] = json.loads(value) if name == "data" else value
+
+
+def export_of(*spans: bytes) -> bytes:
+    entries = [ResourceSpans.FromString(span) for span in spans]
+    return ExportTraceServiceRequest(resource_spans=entries).SerializeToString()
+
+
+def test_what_comes_in_is_told_as_it_comes(api: httpx.Client, receiver: Receiver):
+    with api.stream("GET", "/v1/live") as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        events = lines_of(answer)
+        stored = span_of(b"l" * 16, 5, service="helper", **CHAT)
+        sent = httpx.post(
+            f"{receiver.http_endpoint}/v1/traces",
+            content=export_of(stored.otlp),
+            headers={"content-type": "application/x-protobuf"},
+        )
+        assert sent.status_code == 200
+        event = next(one for one in events if "event" in one)
+    assert event["event"] == "span.ended"
+    assert event["data"]["trace_id"] == (b"l" * 16).hex()
+    assert event["data"]["name"] == "chat gpt-4o"
+    assert int(event["id"]) == receiver.store.position()
+
+
+def test_a_stream_goes_on_where_it_was_left(api: httpx.Client, receiver: Receiver):
+    with api.stream("GET", "/v1/live", params={"after": 0, "run": "refund-1"}) as answer:
+        events = [event for event, _ in zip(lines_of(answer), range(6), strict=False)]
+    assert [event["event"] for event in events[:2]] == ["process.started", "span.started"]
+    left = events[2]["id"]
+    with api.stream("GET", "/v1/live", headers={"last-event-id": left}) as answer:
+        again = next(lines_of(answer))
+    assert again == events[3]
+
+
+def test_a_stream_tells_of_what_was_asked_for_alone(api: httpx.Client, receiver: Receiver):
+    receiver.store.commit(Batch([span_of(b"h" * 16, 1, service="helper", **CHAT)]))
+    made = refund(b"q" * 16, b"p" * 16)
+    receiver.store.commit(Batch(made.spans, made.facts))
+    with api.stream("GET", "/v1/live", params={"after": 0, "q": "agent:helper"}) as answer:
+        event = next(lines_of(answer))
+    assert event["data"]["trace_id"] == (b"h" * 16).hex()
+    assert api.get("/v1/live", params={"q": "words"}).status_code == 422
+
+
+def test_streams_end_when_the_receiver_does(api: httpx.Client, receiver: Receiver):
+    ended = threading.Event()
+
+    def follow() -> None:
+        with api.stream("GET", "/v1/live", params={"after": 0}) as answer:
+            begun.set()
+            assert b"".join(answer.iter_bytes()).startswith(b"event: process.started")
+        ended.set()
+
+    begun = threading.Event()
+    threading.Thread(target=follow, daemon=True).start()
+    assert begun.wait(20)
+    receiver.stop()
+    assert ended.wait(20)
+
+
+def test_figures_for_prometheus(api: httpx.Client, receiver: Receiver):
+    stored = span_of(b"l" * 16, 5, service="helper", **CHAT)
+    headers = {"content-type": "application/x-protobuf"}
+    for body, status in ((export_of(stored.otlp), 200), (b"\x0a\x04\x12\x02\x12\x00", 200)):
+        sent = httpx.post(f"{receiver.http_endpoint}/v1/traces", content=body, headers=headers)
+        assert sent.status_code == status
+    answer = api.get("/metrics")
+    figures = {
+        sample.name: sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+    assert figures["playhead_spans_received_total"] == 1
+    assert figures["playhead_items_rejected_total"] == 1
+    assert figures["playhead_intake_bytes"] == 0
+    assert figures["playhead_store_position"] == receiver.store.position()
+    assert figures["playhead_store_bytes"] > 0
+
+
+def test_health_and_readiness(api: httpx.Client, receiver: Receiver):
+    assert api.get("/health").json() == {"status": "ok", "problem": None}
+    assert api.get("/ready").json() == {"status": "ok", "problem": None}
+    receiver.store.close()
+    assert api.get("/health").status_code == 200
+    answer = api.get("/ready")
+    assert (answer.status_code, answer.json()["type"]) == (503, "urn:playhead:store-unavailable")
+
+
+def test_conversations_are_runs_that_belong_together(api: httpx.Client, receiver: Receiver):
+    for number in (1, 2, 3):
+        attributes = {**CHAT, "gen_ai__conversation__id": "c-1" if number < 3 else "c-2"}
+        spans = [span_of(bytes([number]) * 16, number, service="helper", **attributes)]
+        receiver.store.commit(Batch(spans))
+    found = api.get("/v1/conversations").json()["conversations"]
+    assert [(one["id"], one["runs"], one["steps"]) for one in found] == [("c-2", 1, 1), ("c-1", 2, 2)]
+    assert [run["name"] for run in api.get("/v1/runs?q=conversation:c-1").json()["runs"]] == [
+        "helper-2",
+        "helper-1",
+    ]

@@ -1,0 +1,228 @@
+"""Runs over HTTP: lists, windows on trees, spans, messages, events."""
+
+import time
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+from support.batches import START_NS, span_of
+from support.handmade import TRACE
+
+from playhead_receiver.server import Receiver
+from playhead_receiver.store import Batch
+from playhead_semconv import attributes as a
+
+CHAT: dict[str, Any] = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o"}
+
+
+def names(api: httpx.Client, **wanted: Any) -> list[str]:
+    answer = api.get("/v1/runs", params=wanted)
+    assert answer.status_code == 200, answer.text
+    return [run["name"] for run in answer.json()["runs"]]
+
+
+def test_a_list_says_of_a_run_what_the_store_knows(api: httpx.Client, receiver: Receiver):
+    [run] = api.get("/v1/runs").json()["runs"]
+    [summary] = receiver.store.runs(msgspec.convert({}, type=_query()))
+    assert run["name"] == "refund-1"
+    assert run["trace_id"] == TRACE.hex() == summary.trace_id
+    assert (run["status"], run["steps"], run["errors"]) == ("failure", 11, 1)
+    assert (run["input_tokens"], run["output_tokens"]) == (4068, 322)
+    assert run["models"] == ["gpt-4o"]
+    assert run["started_ns"] == summary.started_ns
+
+
+def _query() -> Any:
+    from playhead_receiver.store import Query
+
+    return Query
+
+
+def test_runs_are_asked_for_in_the_small_language(api: httpx.Client, receiver: Receiver):
+    for number in (1, 2):
+        spans = [span_of(bytes([number]) * 16, 1, service="helper", end_ns=START_NS + 10**10, **CHAT)]
+        receiver.store.commit(Batch(spans))
+    assert names(api) == ["refund-1", "helper-1", "helper-2"]
+    assert names(api, q="agent:helper") == ["helper-1", "helper-2"]
+    assert names(api, q="status:failure model:gpt-4o") == ["refund-1"]
+    assert names(api, q="since:1h") == ["refund-1"]
+    assert names(api, q="until:2024-01-01") == ["helper-1", "helper-2"]
+    assert names(api, q='"order 81"') == ["refund-1"]
+    assert names(api, q='"order 81" agent:helper') == []
+    assert names(api, q="duration>=9s", sort="duration") == ["helper-1", "helper-2"]
+
+
+def test_a_list_is_read_page_by_page(api: httpx.Client, receiver: Receiver):
+    for number in range(1, 8):
+        receiver.store.commit(Batch([span_of(bytes([number]) * 16, number, service="helper", **CHAT)]))
+    found: list[str] = []
+    after = ""
+    while True:
+        page = api.get("/v1/runs", params={"limit": 3, "after": after, "q": "agent:helper"}).json()
+        found += [run["name"] for run in page["runs"]]
+        if page["next"] is None:
+            break
+        after = page["next"]
+    assert found == [f"helper-{number}" for number in range(7, 0, -1)]
+
+
+def test_what_is_said_and_listed_together_is_paged_too(api: httpx.Client, receiver: Receiver):
+    for number in range(1, 6):
+        spans = [span_of(bytes([number]) * 16, number, service="helper", text="a rare word", **CHAT)]
+        receiver.store.commit(Batch(spans))
+    while receiver.store.index():
+        pass
+    first = api.get("/v1/runs", params={"limit": 3, "q": '"rare word"'}).json()
+    rest = api.get("/v1/runs", params={"limit": 3, "q": '"rare word"', "after": first["next"]}).json()
+    assert [run["name"] for run in first["runs"] + rest["runs"]] == [
+        f"helper-{number}" for number in range(5, 0, -1)
+    ]
+    assert rest["next"] is None
+
+
+def test_a_run_opens_with_a_window_on_its_tree(api: httpx.Client):
+    whole = api.get("/v1/runs/refund-1").json()
+    assert (whole["total"], whole["next"]) == (19, None)
+    root = whole["spans"][0]
+    assert (root["name"], root["depth"], root["descendants"]) == ("run agent.py", 0, 18)
+    assert root["parent_id"] is None
+    assert {line["name"] for line in whole["spans"] if line["failed"]} >= {"execute_tool refund"}
+    pieces: list[Any] = []
+    offset: int | None = 0
+    while offset is not None:
+        window = api.get("/v1/runs/last", params={"offset": offset, "limit": 7}).json()
+        pieces += window["spans"]
+        offset = window["next"]
+    assert pieces == whole["spans"]
+
+
+def test_a_part_of_a_tree_is_its_own(api: httpx.Client):
+    whole = api.get("/v1/runs/refund-1").json()["spans"]
+    at = next(number for number, line in enumerate(whole) if line["descendants"] == 2)
+    part = api.get("/v1/runs/refund-1", params={"under": whole[at]["span_id"]}).json()
+    assert part["total"] == 3
+    assert [line["span_id"] for line in part["spans"]] == [one["span_id"] for one in whole[at : at + 3]]
+    assert [line["depth"] for line in part["spans"]] == [0, 1, 1]
+    top = api.get("/v1/runs/refund-1", params={"under": whole[at]["span_id"], "depth": 0}).json()
+    assert [line["children"] for line in top["spans"]] == [2]
+    assert api.get("/v1/runs/refund-1", params={"under": "f" * 16}).status_code == 404
+
+
+def test_spans_in_a_ring_and_without_their_parents_are_shown(api: httpx.Client, receiver: Receiver):
+    trace = b"r" * 16
+    spans = [span_of(trace, 1, parent=2), span_of(trace, 2, parent=1), span_of(trace, 3, parent=9)]
+    receiver.store.commit(Batch(spans))
+    lines = api.get(f"/v1/runs/{trace.hex()}").json()["spans"]
+    assert [(line["span_id"][-1], line["depth"]) for line in lines] == [("3", 0), ("1", 0), ("2", 1)]
+
+
+def test_a_run_of_fifty_thousand_spans_opens_in_its_first_window(api: httpx.Client, receiver: Receiver):
+    trace = b"w" * 16
+    for begin in range(1, 50_001, 5000):
+        spans = [span_of(trace, one, parent=one // 10) for one in range(begin, begin + 5000)]
+        receiver.store.commit(Batch(spans))
+    begin = time.perf_counter()
+    window = api.get(f"/v1/runs/{trace.hex()}", params={"depth": 2, "limit": 100}).json()
+    print(f"first window of 50,000 spans: {1000 * (time.perf_counter() - begin):.0f} ms")
+    assert window["spans"][0]["descendants"] + window["spans"][0]["children"] > 10_000
+    assert len(window["spans"]) == 100
+    last = api.get(f"/v1/runs/{trace.hex()}", params={"offset": 49_999}).json()
+    assert (last["total"], len(last["spans"]), last["next"]) == (50_000, 1, None)
+
+
+def test_a_span_comes_whole_and_as_it_came(api: httpx.Client, receiver: Receiver):
+    trace = b"s" * 16
+    stored = span_of(trace, 7, text="x" * 3_000_000, error=True, **CHAT)
+    receiver.store.commit(Batch([stored]))
+    path = f"/v1/spans/{trace.hex()}/{7:016x}"
+    span = api.get(path).json()
+    assert span["attributes"]["text"] == "x" * 3_000_000
+    assert (span["status"], span["name"], span["parent_id"]) == ("error", "chat gpt-4o", None)
+    assert span["resource"] == {"service.name": "refund"}
+    assert api.get(path, params={"form": "protobuf"}).content == stored.otlp
+    otlp = api.get(path, params={"form": "otlp"}).json()["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+    assert otlp["traceId"] == trace.hex()
+    assert api.get(f"/v1/spans/{trace.hex()}/{8:016x}").status_code == 404
+
+
+def test_what_a_span_left_to_its_exchange_is_there(api: httpx.Client, receiver: Receiver):
+    lines = api.get("/v1/runs/refund-1").json()["spans"]
+    tool = next(line for line in lines if line["operation"] == "execute_tool")
+    assert tool["tool"] == "search"
+    stored = next(receiver.store.spans(TRACE, [bytes.fromhex(tool["span_id"])]))
+    assert ResourceSpans.FromString(stored.otlp).scope_spans[0].spans[0].name == tool["name"]
+
+
+def test_messages_at_a_span_are_typed(api: httpx.Client, receiver: Receiver):
+    trace = b"m" * 16
+    said = '[{"role":"user","parts":[{"type":"text","content":"order 81?"}]}]'
+    receiver.store.commit(Batch([span_of(trace, 1, **{a.GEN_AI_INPUT_MESSAGES: said}, **CHAT)]))
+    found = api.get(f"/v1/spans/{trace.hex()}/{1:016x}/messages").json()
+    assert found["input_messages"] == [
+        {"role": "user", "parts": [{"type": "text", "content": "order 81?"}]}
+    ]
+    assert found["output_messages"] == []
+
+
+def test_events_between_two_points(api: httpx.Client):
+    whole = api.get("/v1/runs/refund-1/events", params={"limit": 1000}).json()
+    numbers = [one["seq"] for one in whole["events"]]
+    assert numbers == list(range(len(numbers)))
+    lines = api.get("/v1/runs/refund-1").json()["spans"]
+    call = next(line for line in lines if line["descendants"] == 2)
+    between = {"from": call["span_id"], "to": call["span_id"], "limit": 1000}
+    some = api.get("/v1/runs/refund-1/events", params=between).json()["events"]
+    assert 0 < len(some) < len(numbers)
+    assert all(call["started_ns"] <= one["time_ns"] <= call["ended_ns"] for one in some)
+    assert {one["name"] for one in some} >= {"playhead.exchange.request", "playhead.exchange.end"}
+    pieces: list[Any] = []
+    after = ""
+    while True:
+        page = api.get("/v1/runs/refund-1/events", params={"limit": 9, "after": after}).json()
+        pieces += page["events"]
+        if page["next"] is None:
+            break
+        after = page["next"]
+    assert pieces == whole["events"]
+    named = {"name": "playhead.process.exit"}
+    [last] = api.get("/v1/runs/refund-1/events", params=named).json()["events"]
+    assert last["seq"] == numbers[-1]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "code"),
+    [
+        ("/v1/runs/refund-2", 404, "run-unknown"),
+        ("/v1/runs?q=status:well", 422, "usage"),
+        ("/v1/runs?q=colour:red", 422, "usage"),
+        ("/v1/runs?after=x", 422, "usage"),
+        ("/v1/runs?limit=501", 422, "usage"),
+        ("/v1/search?q=agent:refund", 422, "usage"),
+        ("/v1/spans/abc/def", 422, "usage"),
+        ("/v1/nothing", 404, ""),
+    ],
+)
+def test_a_problem_is_said_in_one_form(api: httpx.Client, path: str, status: int, code: str):
+    answer = api.get(path)
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/problem+json")
+    said = answer.json()
+    assert said["status"] == status
+    assert said["type"] == (f"urn:playhead:{code}" if code else "about:blank")
+    assert said["detail"]
+
+
+def test_two_runs_are_compared(api: httpx.Client):
+    found = api.get("/v1/diff", params={"left": "refund-1", "right": "last"}).json()
+    assert found["identical"] is True
+    assert found["same_steps"] == list(range(1, 12))
+
+
+def test_marks_and_deletion(api: httpx.Client, receiver: Receiver):
+    assert api.put("/v1/runs/refund-1/marks/held").json()["marks"] == ["held"]
+    assert api.delete("/v1/runs/refund-1").status_code == 422
+    assert api.delete("/v1/runs/refund-1/marks/held").json()["marks"] == []
+    assert api.delete("/v1/runs/refund-1").json()["runs"] == 1
+    assert api.get("/v1/runs").json()["runs"] == []
+    assert list(receiver.store.spans(TRACE)) == []
