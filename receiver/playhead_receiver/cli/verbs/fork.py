@@ -78,7 +78,7 @@ def command(
     from playhead_receiver.cli.points import find_point
     from playhead_replay.forks.fork import fork_of
     from playhead_replay.forks.start import folder_of
-    from playhead_replay.forks.workspace import copied
+    from playhead_replay.forks.workspace import copied, folder_of_fork, looks, settled
 
     wanted = parse_target(target, at)
     status = 0
@@ -97,11 +97,14 @@ def command(
                 offline=offline,
                 reopen=reopen,
             )
-            place = folder_of(run.command, cwd)
+            own = None if cwd else folder_of_fork(session.data_dir, run.name)
+            place = own or folder_of(run.command, cwd)
             for _ in range(times):
                 session.progress(f"forking {run.name}")
                 folder = place if in_place else copied(place, run.tape, tape, session.data_dir)
+                before = {} if in_place else looks(folder)
                 status, made = started(session, house, tape, plan, python=python, folder=folder)
+                left = None if in_place else settled(folder, before, "" if made is None else made.name)
                 if made is None:
                     session.say("nothing was recorded")
                     continue
@@ -109,8 +112,8 @@ def command(
                 for line in lines:
                     session.say(line)
                 session.say(f"{made.name} {made.status}, {len(made.steps)} steps; origin unchanged")
-                if not in_place:
-                    session.say(f"its files are in {folder}")
+                if left is not None:
+                    session.say(f"its files are in {left}")
                 session.suggest(shlex.join(["playhead", "diff", run.name, made.name]))
                 if refused:
                     status = REFUSED

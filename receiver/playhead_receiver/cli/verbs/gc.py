@@ -46,6 +46,7 @@ def command(
     from playhead_receiver.cli.views.words import count
     from playhead_receiver.store import Query, open_store
     from playhead_receiver.store.retention import Policy, apply, duration_s, expired, size_of
+    from playhead_replay.forks.workspace import sweep
 
     by_agent = {name: duration_s(text) for name, _, text in (one.partition("=") for one in agent)}
     policy = Policy(
@@ -72,16 +73,21 @@ def command(
                 click.echo(run.name)
             return
         done = apply(store, policy, time.time_ns())
+        left = {run.name for run in store.runs(Query(mode=None, limit=1 << 60))}
+        folders = sweep(session.data_dir, left)
     finally:
         store.close()
     if session.as_json:
         said = {"runs": done.runs, "spans": done.spans, "facts": done.facts, "blobs": done.blobs}
+        said["fork_folders"] = len(folders)
         session.print_json({"schema_version": SCHEMA_VERSION, "deleted": said, "wiped": done.wiped})
         return
     session.say(
         f"deleted {count(done.runs, 'run')}: {count(done.spans, 'span')},"
         f" {count(done.facts, 'fact')}, {count(done.blobs, 'blob')}"
     )
+    if folders:
+        session.say(f"removed {count(len(folders), 'folder')} of forks that are gone")
     if not done.wiped:
         session.say("somebody still reads an older state: run it again to overwrite what was deleted")
 

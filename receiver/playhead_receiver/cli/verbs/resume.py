@@ -49,6 +49,7 @@ def command(
     from playhead_receiver.cli.housing import housing
     from playhead_replay.forks.resume import resume_of
     from playhead_replay.forks.start import folder_of
+    from playhead_replay.forks.workspace import folder_of_fork
 
     wanted = parse_target(target)
     with signals_held(), housing(session.data_dir) as house:
@@ -57,7 +58,8 @@ def command(
             _require_dead(run)
             tape, plan = resume_of(run, unknown_decider(session, on_unknown), reopen)
             session.progress(f"resuming {run.name}")
-            folder = folder_of(run.command, cwd)
+            own = None if cwd else folder_of_fork(session.data_dir, run.name)
+            folder = own or folder_of(run.command, cwd)
             status, made = started(session, house, tape, plan, python=python, folder=folder)
     if made is None:
         session.say("nothing was recorded")
