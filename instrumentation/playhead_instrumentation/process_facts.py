@@ -58,8 +58,8 @@ class Process:
         self._heartbeat_ms = settings.heartbeat_ms
         self._over = threading.Event()
         self._parent = b""
-        self._forked_in: dict[int, str] = {}
-        """In which exchange a thread is about to fork."""
+        self._forked_in: dict[int, tuple[str, str]] = {}
+        """In which exchange a thread is about to fork, and which process the fork goes on from."""
         self._redactor = redactor
         self._imported = Imported()
 
@@ -83,9 +83,12 @@ class Process:
         self._append(e.PLAYHEAD_PROCESS_EXIT, attributes)
 
     @contextmanager
-    def forks(self, exchange: str) -> Generator[None]:
-        """This thread forks inside, in an exchange of that id."""
-        self._forked_in[threading.get_ident()] = exchange
+    def forks(self, exchange: str, origin: str = "") -> Generator[None]:
+        """This thread forks inside, in an exchange of that id.
+
+        ``origin``: the instance on whose tape the forked process goes on, hex.
+        """
+        self._forked_in[threading.get_ident()] = exchange, origin
         try:
             yield
         finally:
@@ -105,8 +108,11 @@ class Process:
         if self._parent:
             attributes[a.PLAYHEAD_PROCESS_PARENT_INSTANCE] = self._parent.hex()
             attributes.pop(a.PLAYHEAD_PROCESS_PARENT_EXCHANGE, None)
-            if exchange := self._forked_in.get(threading.get_ident()):
+            exchange, origin = self._forked_in.get(threading.get_ident(), ("", ""))
+            if exchange:
                 attributes[a.PLAYHEAD_PROCESS_PARENT_EXCHANGE] = exchange
+            if origin and a.PLAYHEAD_ORIGIN_INSTANCE in attributes:
+                attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = origin
         self._append(e.PLAYHEAD_PROCESS_START, attributes)
         name = f"{lanes.OWN_THREADS}heartbeat"
         threading.Thread(target=self._beat, args=(self._over,), name=name, daemon=True).start()

@@ -77,9 +77,11 @@ def command(
     from playhead_receiver.cli.housing import housing
     from playhead_receiver.cli.points import find_point
     from playhead_replay.forks.fork import fork_of
+    from playhead_replay.forks.forked import forked_of
     from playhead_replay.forks.start import folder_of
     from playhead_replay.forks.workspace import copied, folder_of_fork, looks, settled
 
+    decide = unknown_decider(session, on_unknown)
     wanted = parse_target(target, at)
     status = 0
     with signals_held(), housing(session.data_dir) as house:
@@ -93,17 +95,20 @@ def command(
                 None if point is None else point.step,
                 _edits(run, point, edits, patch),
                 exchange=None if point is None else point.exchange,
-                decide=unknown_decider(session, on_unknown),
+                decide=decide,
                 offline=offline,
                 reopen=reopen,
             )
+            forks, plan = forked_of(run, tape, plan, decide)
             own = None if cwd else folder_of_fork(session.data_dir, run.name)
             place = own or folder_of(run.command, cwd)
             for _ in range(times):
                 session.progress(f"forking {run.name}")
                 folder = place if in_place else copied(place, run.tape, tape, session.data_dir)
                 before = {} if in_place else looks(folder)
-                status, made = started(session, house, tape, plan, python=python, folder=folder)
+                status, made = started(
+                    session, house, tape, plan, python=python, folder=folder, forks=forks
+                )
                 left = None if in_place else settled(folder, before, "" if made is None else made.name)
                 if made is None:
                     session.say("nothing was recorded")
