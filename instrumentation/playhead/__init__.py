@@ -8,10 +8,11 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from playhead_instrumentation.bootstrap.start import flush
+from playhead_instrumentation.boundaries.inbound_run import run
 from playhead_instrumentation.boundaries.state import state
 from playhead_instrumentation.boundaries.tool import tool
 from playhead_instrumentation.checks import check
 
 __version__ = version("playhead-instrumentation")
 
-__all__ = ["__version__", "check", "flush", "state", "tool"]
+__all__ = ["__version__", "check", "flush", "run", "state", "tool"]

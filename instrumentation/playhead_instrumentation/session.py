@@ -31,7 +31,9 @@ from playhead_instrumentation.process_facts import Process, RunIds
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.surroundings import folders
 from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 from playhead_semconv.facts import ErrorRecord
+from playhead_semconv.folds import is_inbound
 from playhead_semconv.places import Places, between, folders_of
 from playhead_semconv.plans import Plan
 from playhead_semconv.seams import Outlet, Sink
@@ -227,11 +229,15 @@ def start(
 
 
 def _spelt(tape: IndexedTape) -> dict[str, Any]:
-    """Of which tape a fork is, and the folders in which paths are spelt: those of its origin."""
+    """Of which tape a fork is, and of its origin the folders in which paths are spelt, and the agent."""
     start = next(tape.facts(), None)
     found = {} if start is None else start.attributes
     spelt = (a.PLAYHEAD_RUN_CWD, a.PLAYHEAD_RUN_FOLDERS)
     kept = {name: found[name] for name in spelt if name in found}
+    for fact in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST):
+        if is_inbound(fact) and a.PLAYHEAD_RUN_AGENT in fact.attributes:
+            kept[a.PLAYHEAD_RUN_AGENT] = fact.attributes[a.PLAYHEAD_RUN_AGENT]
+            break
     return {**kept, a.PLAYHEAD_ORIGIN_INSTANCE: tape.instance.hex()}
 
 

@@ -14,6 +14,7 @@ from playhead_semconv.folds import fold_exchanges
 from playhead_semconv.seams import Tape
 
 END = "end"
+MARKED = "run"
 
 
 @dataclass(slots=True, eq=False)
@@ -32,6 +33,11 @@ class InboundRequest:
     def application(self) -> str:
         """What was called, as ``module:attribute``; empty where it cannot be found again."""
         return str(self.exchange.ask.details.get(a.PLAYHEAD_INBOUND_APPLICATION, ""))
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether it is a call of what the program marked with `playhead.run`."""
+        return self.exchange.ask.details.get(a.PLAYHEAD_INBOUND_INTERFACE) == MARKED
 
     @property
     def status_code(self) -> int | None:

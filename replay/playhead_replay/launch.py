@@ -261,6 +261,12 @@ def require_whole(run: Run) -> None:
 def require_application(run: Run, came: Sequence[InboundRequest]) -> None:
     """`TapeMissing` where nothing says what a request came to."""
     for one in came:
+        if not one.application and one.is_marked:
+            raise TapeMissing(
+                f"{run.name} cannot be replayed: {one.key} is no function that can be called again",
+                cause="it is a block, or a function that is made inside another one",
+                hint="mark a function of a module: @playhead.run",
+            )
         if not one.application:
             raise TapeMissing(
                 f"{run.name} cannot be replayed: nothing leads to the application that served {one.key}",

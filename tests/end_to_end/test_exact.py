@@ -34,6 +34,7 @@ from playhead_semconv import attributes as a
 AGENTS = Path(__file__).parent / "agents"
 SCRIPTS = ("fifteen.py", "nasty.py")
 BURN = "while True: pass"
+LONG = [pytest.mark.acceptance, pytest.mark.timeout(900)]
 
 
 class Jittered:
@@ -94,9 +95,7 @@ def recorded(folder: Path, script: str, *words: str, level: str = "strict") -> I
 
 def times(*few: int) -> Any:
     short = [pytest.param(one, id=str(one)) for one in few]
-    return pytest.mark.parametrize(
-        "times", [*short, pytest.param(20, id="20", marks=pytest.mark.acceptance)]
-    )
+    return pytest.mark.parametrize("times", [*short, pytest.param(20, id="20", marks=LONG)])
 
 
 def require_identical(home: Home, times: int) -> None:
@@ -135,7 +134,7 @@ def test_a_script_twice_as_nasty_is_replayed_exactly(tmp_path: Path, times: int,
 
 @pytest.mark.parametrize(
     ("script", "times"),
-    [("fifteen.py", 1), *[pytest.param(one, 20, marks=pytest.mark.acceptance) for one in SCRIPTS]],
+    [("fifteen.py", 1), *[pytest.param(one, 20, marks=LONG) for one in SCRIPTS]],
 )
 def test_at_causal_level_every_request_gets_its_own_answer(tmp_path: Path, script: str, times: int):
     """What interleaves otherwise, and what is therefore asked otherwise, is said."""

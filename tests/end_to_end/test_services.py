@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,11 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 from support.home import PATIENCE_S, Home
-from support.services import RecordedService, at_once
+from support.services import RecordedService, at_once, home_with, identical
 
 from playhead_receiver.demo.provider import Provider
 
-AGENTS = Path(__file__).parent / "agents"
 ASGI = ("-m", "uvicorn", "chat_service:app", "--port", "0")
 WSGI = ("shop_service.py",)
 HYPERCORN = ("-m", "hypercorn", "chat_service:app", "-b", "127.0.0.1:0")
@@ -36,24 +34,6 @@ def test_packing(tape):
 def provider() -> Iterator[Provider]:
     with Provider(pace_s=0.002) as provider:
         yield provider
-
-
-def home_with(folder: Path, provider: Provider, program: str) -> Home:
-    (folder / "work").mkdir(parents=True)
-    shutil.copy(AGENTS / program, folder / "work" / program)
-    home = Home(folder, provider.environment)
-    home.folder = folder / "work"
-    return home
-
-
-def identical(home: Home, name: str) -> dict[str, object]:
-    """The report of a replay that must not differ from the recording in anything."""
-    status, report = home.report(name)
-    assert report["divergences"] == []
-    assert (status, report["verdict"]) == (0, "identical")
-    assert report["fidelity"]["exact"] == report["asked"]
-    assert report["outputs"]["inbound response"]["identical"] is True
-    return report
 
 
 def served_at_once(home: Home, words: tuple[str, ...], count: int, paths: tuple[str, ...]) -> list[str]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import httpx
 from support.home import PATIENCE_S, Home
+from support.running import AGENTS
+
+from playhead_receiver.demo.provider import Provider
 
 T = TypeVar("T")
 
@@ -57,6 +62,24 @@ class RecordedService:
         except subprocess.TimeoutExpired:
             self._process.kill()
             raise
+
+
+def home_with(folder: Path, provider: Provider, program: str) -> Home:
+    (folder / "work").mkdir(parents=True)
+    shutil.copy(AGENTS / program, folder / "work" / program)
+    home = Home(folder, provider.environment)
+    home.folder = folder / "work"
+    return home
+
+
+def identical(home: Home, name: str) -> dict[str, Any]:
+    """The report of a replay that must not differ from the recording in anything."""
+    status, report = home.report(name)
+    assert report["divergences"] == []
+    assert (status, report["verdict"]) == (0, "identical")
+    assert report["fidelity"]["exact"] == report["asked"]
+    assert report["outputs"]["inbound response"]["identical"] is True
+    return report
 
 
 def at_once(asks: Sequence[Callable[[], T]]) -> list[T]:

@@ -39,14 +39,15 @@ def once(app: Any, told: str = "") -> Callable[[], Application]:
 
     def application() -> Application:
         if not found:
-            found.append(_found(app, told))
+            found.append(application_of(app, told))
         return found[0]
 
     return application
 
 
-def _found(app: Any, told: str) -> Application:
-    spelt = told or _spelt(app)
+def application_of(app: Any, told: str = "") -> Application:
+    """How ``app`` is found again. ``told``: how it is spelt, where that is known."""
+    spelt = told or ("" if app is None else _spelt(app))
     return Application(spelt, _folder_of(sys.modules.get(spelt.partition(":")[0])))
 
 

@@ -73,7 +73,10 @@ class _Message:
 
 
 class _Channel:
-    """A channel of the core, some of whose calls are listened to or played."""
+    """A channel of the core, some of whose calls are listened to or played.
+
+    What the core does happens in the shadow lane: threads that wait for the world hold its locks too.
+    """
 
     def __init__(self, target: bytes, *_: Any) -> None:
         self._playhead_target = target.decode("utf-8", "replace")
@@ -103,9 +106,10 @@ class _Channel:
         original: Any = super()
 
         def make(batches: Any) -> Any:
-            return original.segregated_call(
-                flags, method, host, deadline, metadata, credentials, batches, *more
-            )
+            with Shadow():
+                return original.segregated_call(
+                    flags, method, host, deadline, metadata, credentials, batches, *more
+                )
 
         made = self._begun(method, metadata, batches)
         if made is None:
@@ -130,9 +134,10 @@ class _Channel:
         original: Any = super()
 
         def make(batches: Any) -> Any:
-            return original.integrated_call(
-                flags, method, host, deadline, metadata, credentials, batches, *more
-            )
+            with Shadow():
+                return original.integrated_call(
+                    flags, method, host, deadline, metadata, credentials, batches, *more
+                )
 
         made = self._begun(method, metadata, batches)
         if made is None:
@@ -261,12 +266,14 @@ class _HeardCall:
         """Begin a batch of operations."""
         _tell(self._listener.exchange, batch)
         self.on_batch()
-        return self._call.operate(batch, tag if self._segregated else self._listener.told(tag))
+        with Shadow():
+            return self._call.operate(batch, tag if self._segregated else self._listener.told(tag))
 
     def cancel(self, code: Any, details: Any) -> None:
         """The program gives it up."""
         given_up(self._listener.exchange, str(details))
-        self._call.cancel(code, details)
+        with Shadow():
+            self._call.cancel(code, details)
 
     def next_event(self) -> Any:
         """The next event of a call that has a thread of its own."""

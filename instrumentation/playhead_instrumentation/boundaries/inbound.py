@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 END = "end"
 """What the last piece of a body is, as ``playhead.inbound.message``."""
 
+MARKED = "run"
+"""The interface of a function that the program marks as a run."""
+
 BROKEN = "broken"
 """What stands behind a piece that could not be sent."""
 
@@ -71,17 +74,20 @@ class InboundExchange:
         redactor = session.redactor
         headers, redacted = redactor.headers(asked.headers)
         path = redactor.url(f"{asked.path}?{asked.query}" if asked.query else asked.path)
-        self._key = f"{asked.method} {path}"
+        self._key = f"{asked.method} {path}".strip()
         self._asked = asked
         self._session = session
         self._status: int | None = None
         self.call = Inbound(session.driver)
-        said: dict[str, Any] = {**asked.details, a.URL_PATH: path.partition("?")[0]}
+        said: dict[str, Any] = dict(asked.details)
+        marked = asked.interface == MARKED
+        if not marked:
+            said[a.URL_PATH] = path.partition("?")[0]
         if asked.query:
             said[a.URL_QUERY] = path.partition("?")[2]
         if asked.method:
             said[a.HTTP_REQUEST_METHOD] = asked.method
-        agent = session.settings.agent or application.name
+        agent = session.settings.agent or (path if marked else application.name)
         named = {a.PLAYHEAD_RUN_AGENT: agent} if agent else {}
         self._details: dict[str, Any] = {
             **said,
@@ -102,12 +108,13 @@ class InboundExchange:
             self._span = session.tracer().start_span(
                 f"{asked.method} {path.partition('?')[0]}".strip(),
                 context=around,
-                kind=SpanKind.SERVER,
+                kind=SpanKind.CONSUMER if marked else SpanKind.SERVER,
                 attributes={**said, **named, a.PLAYHEAD_EXCHANGE_ID: str(self.call.id)},
             )
         self._context = trace.set_span_in_context(self._span, around)
         self.call.scrub = redactor.response(
-            carried.get("content-type", ""), carried.get("content-encoding", "")
+            "application/json" if marked else carried.get("content-type", ""),
+            carried.get("content-encoding", ""),
         )
         session.opened(self)
 

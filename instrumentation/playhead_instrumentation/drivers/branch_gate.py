@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Mapping
 from playhead_instrumentation.drivers import quiet_hooks, strict_gate
 from playhead_instrumentation.drivers.gate import OpenGate, Turn
 from playhead_instrumentation.drivers.quiet import GRANTED_HOLD_S
-from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.drivers.tape_gate import TapeGate
 from playhead_instrumentation.drivers.waiting import Waiting
 from playhead_semconv.facts import Delivery, ExchangeId
@@ -155,9 +154,9 @@ class BranchGate(TapeGate):
     def _lets_in(self) -> Came | None:
         if self._out is not None:
             hold_s = GRANTED_HOLD_S if self.books.comes(self._out.place) else strict_gate.HOLD_S
-            if REAL.now_s() - self._out_since_s < hold_s:
+            if self.books.patience_s() - self._out_since_s < hold_s:
                 return None
-        self._out, self._out_since_s = self._came.popleft(), REAL.now_s()
+        self._out, self._out_since_s = self._came.popleft(), self.books.patience_s()
         self._out.due = self._numbered()
         return self._out
 

@@ -337,6 +337,7 @@ class Driver:
         self.boot: list[Delivery] = []
         """What was delivered on that tape before the first of them."""
         self._requests = itertools.count(1)
+        self._booted = False
 
     @property
     def closed(self) -> bool:
@@ -426,11 +427,12 @@ class Driver:
 
     def serves(self) -> None:
         """The program is about to wait for requests. `Served` where a tape says which came."""
-        if self.requests:
+        if self.requests and not self._booted:
             raise Served
 
     def booted(self) -> None:
         """The program is ready to be asked: what is left of the boot on the tape is not waited for."""
+        self._booted = True
         self.gate.skip(self.boot)
 
     def went(self, id: ExchangeId) -> None:

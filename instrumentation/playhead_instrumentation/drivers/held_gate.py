@@ -28,7 +28,7 @@ class HeldGate:
         live: bool,
         poll_s: float,
         hold_s: float,
-        computing_hold_s: float = float("inf"),
+        computing_hold_s: float,
     ) -> None:
         """``poll_s``: how often somebody who waits looks whether those who seem to run are stuck.
 

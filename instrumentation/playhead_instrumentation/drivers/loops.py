@@ -77,7 +77,9 @@ def _hook_run(owner: Any) -> None:
         try:
             original(self)
         finally:
-            _uvloops.pop(self, None)
+            watched = _uvloops.pop(self, None)
+            if watched is not None:
+                watched.stops()
             gate.books.stops_loop()
 
     owner.run_forever = run_forever
@@ -173,6 +175,10 @@ class _Uvloop:
         if not self._armed:
             self._armed = True
             self._call_soon(self._look)
+
+    def stops(self) -> None:
+        """It does not run any more: what stops it is scheduled past us, behind a last look."""
+        self._goes_on()
 
     def wakes(self) -> None:
         """Another thread has given the loop something to do."""

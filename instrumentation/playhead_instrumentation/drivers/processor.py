@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+from collections.abc import Collection
 from typing import Any
+
+_threads: dict[int, Any] = vars(threading)["_active"]
 
 
 def used_ns(place: int) -> int:
@@ -16,22 +20,27 @@ def used_ns(place: int) -> int:
         return 0
 
 
-def missed_ns(place: int) -> int:
-    """Time that it could have run and was not let by the system; 0 where the system does not say."""
-    words = _told(place, "schedstat").split()
-    return int(words[1]) if len(words) > 1 else 0
-
-
 def could_run(place: int) -> bool:
     """Whether it would run now if the system let it, or gave it the memory that it asks for."""
-    # The name of the thread, in brackets, may hold anything.
-    return _told(place, "stat").rpartition(") ")[2].startswith(("R", "D"))
+    thread = _threads.get(place)
+    return thread is not None and _could_run(str(thread.native_id))
 
 
-def _told(place: int, name: str) -> str:
-    active: dict[int, Any] = getattr(threading, "_active", {})
+def others_could_run(places: Collection[int]) -> bool:
+    """Whether a thread of this process could that is neither one of these nor the one that asks."""
+    known = {str(thread.native_id) for place in places if (thread := _threads.get(place)) is not None}
+    known.add(str(threading.get_native_id()))
     try:
-        with open(f"/proc/self/task/{active[place].native_id}/{name}") as file:
-            return file.read()
-    except (OSError, KeyError, AttributeError):
-        return ""
+        return any(_could_run(one) for one in os.listdir("/proc/self/task") if one not in known)
+    except OSError:
+        return False
+
+
+def _could_run(native_id: str) -> bool:
+    try:
+        with open(f"/proc/self/task/{native_id}/stat") as file:
+            told = file.read()
+    except OSError:
+        return False
+    # The name of the thread, in brackets, may hold anything.
+    return told.rpartition(") ")[2].startswith(("R", "D"))

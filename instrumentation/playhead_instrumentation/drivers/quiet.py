@@ -3,8 +3,9 @@
 Every thread of the program is a place, busy from its start to its end but for the times in which it
 waits: at the gate, in a condition, a join, a sleep, in its event loop, for the next job of an executor,
 or, *away*, for the world outside. One place runs at a time; who is woken gets a *ticket* at that moment,
-and runs when it is the turn of that. All is quiet when nobody is busy and no ticket is out. What blocks
-in something else is told by the processor time of its thread, which does not grow; it loses its turn.
+and runs when it is the turn of that. All is quiet when nobody is busy and no ticket is out. Who is stuck
+(`drivers.stuck`) loses its turn: who blocks in something unknown until it goes on, who computes until it
+tells of itself.
 """
 
 from __future__ import annotations
@@ -15,22 +16,16 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, TypeVar
 
-from playhead_instrumentation.drivers import processor
+from playhead_instrumentation.drivers import processor, stuck
 from playhead_instrumentation.drivers.real_time import REAL
+from playhead_instrumentation.drivers.stuck import Watched
 
-HOLD_S = 0.1
-"""A busy thread that used no processor time for so long is taken to wait."""
+T = TypeVar("T")
 
 GRANTED_HOLD_S = 0.5
 """Who has the turn and does not begin to run for so long is taken not to come."""
-
-IMPATIENCE = 2, 8
-"""How often the time is halved for which who blocks, and who computes, is waited for.
-
-Who blocks may be about to go on: it is never waited for only as long as the system takes to wake it.
-"""
 
 GUESS_S = 5.0
 """Who has used no processor time for so long does wait."""
@@ -38,8 +33,8 @@ GUESS_S = 5.0
 CERTAIN_HOLD_S = 5.0
 """Who goes on by itself is waited for so long."""
 
-IDLE_CPU_NS = 1_000_000
-"""So much processor time is none."""
+LOOKS = 20
+"""So often it is looked again whether who has the turn, or whom it waits for, could run."""
 
 
 class Ticket:
@@ -65,13 +60,13 @@ class Quiet:
         changed: Callable[[], None],
         forked: Callable[[], None] = lambda: None,
         *,
-        hold_s: float = HOLD_S,
-        computing_hold_s: float = float("inf"),
+        hold_s: float,
+        computing_hold_s: float,
     ) -> None:
         """``changed``: called, without the lock, when somebody began to wait. ``forked``: in a child.
 
         ``hold_s``: so long a place that runs without using processor time holds up the others, less
-        each time, but not less than a fourth; ``computing_hold_s``: so long one does that computes.
+        each time, but not less than a fourth; ``computing_hold_s``: so much of it one uses that does.
         """
         self._lock = lock
         self._changed = changed
@@ -87,6 +82,7 @@ class Quiet:
         self._granted: Ticket | None = None
         """Of whom it is the turn, and who has not begun to run yet."""
         self._granted_s = 0.0
+        self._granted_looks = 0
         self._waited_s = 0.0
         self._polled_s = REAL.now_s()
         self._reserved: dict[int, Ticket] = {}
@@ -101,10 +97,12 @@ class Quiet:
         """Places that wait for the world outside, whatever else they do meanwhile."""
         self._certain: set[int] = set()
         """Busy places that block in what ends by itself."""
-        self._watched: dict[int, _Watched] = {}
+        self._watched: dict[int, Watched] = {}
         """Busy places that hold up others."""
         self._stuck: dict[int, tuple[int, float]] = {}
-        """Places that were busy for too long → processor time they had used by then, and when (s)."""
+        """Places that block → processor time (ns) beyond which they have gone on, and since when (s)."""
+        self._computing: set[int] = set()
+        """Places that compute for too long."""
 
     def holds(self, hold_s: float, computing_hold_s: float) -> None:
         """From now on those who are busy are waited for so long."""
@@ -135,10 +133,15 @@ class Quiet:
             return self.quiet() and all(until is None for until in self._idle.values())
 
     def guesses(self) -> bool:
-        """Whether somebody is taken to wait only because no processor time is used, not for long yet."""
+        """Whether somebody is taken to wait only because it uses no processor time, not for long yet."""
         with self._lock:
             recently = REAL.now_s() - GUESS_S
             return any(since_s > recently for _, since_s in self._stuck.values())
+
+    def computes(self) -> bool:
+        """Whether somebody is not waited for because it computes."""
+        with self._lock:
+            return bool(self._computing)
 
     def latest_alarm(self) -> float:
         """When the last of those who sleep goes on (`REAL.now_s`); 0: nobody does."""
@@ -146,63 +149,62 @@ class Quiet:
             return max((until for until in self._idle.values() if until is not None), default=0.0)
 
     def overdue(self) -> bool:
-        """Whether all is quiet but for those who are busy for too long; they are waited for no more.
-
-        Who uses processor time again is busy again, for half as long as before.
-        """
+        """Whether all is quiet but for those who are stuck; they are waited for no more."""
         with self._lock:
-            now = self._patience()
+            now = self.patience_s()
             if self._ready():
                 return False
             for place in list(self._busy):
                 watched = self._watched.get(place)
                 if watched is None:
-                    watched = self._watched[place] = _Watched()
-                if watched.since_s is None:
-                    watched.begins(place, now)
-                    continue
-                used_ns = processor.used_ns(place)
-                computes = used_ns - watched.cpu_ns > IDLE_CPU_NS
-                hold_s = self._computing_hold_s if computes else self._hold_s
-                hold_s /= 2 ** watched.times[computes]
+                    watched = self._watched[place] = Watched()
+                holds = self._hold_s, self._computing_hold_s
                 if place in self._certain:
-                    hold_s = CERTAIN_HOLD_S
-                if now - watched.since_s < hold_s:
+                    holds = CERTAIN_HOLD_S, float("inf")
+                how = watched.stuck(place, now, *holds, known=self._computing)
+                if how is None:
                     continue
-                if not computes and watched.starves(place, hold_s):
-                    watched.begins(place, now)
-                    continue
-                watched.since_s = None
-                watched.times[computes] = min(watched.times[computes] + 1, IMPATIENCE[computes])
                 self._busy.discard(place)
-                self._stuck[place] = used_ns, REAL.now_s()
+                if how == "computes":
+                    self._computing.add(place)
+                else:
+                    rests_ns = stuck.REST_NS if how == "rests" else 0
+                    self._stuck[place] = processor.used_ns(place) + rests_ns, REAL.now_s()
             if self._granted is not None and now - self._granted_s >= self._granted_hold_s:
-                self._granted = None
+                if self._granted_looks < LOOKS and processor.others_could_run(self._computing):
+                    self._granted_looks += 1
+                    self._granted_s = now - self._granted_hold_s / 2
+                else:
+                    self._granted = None
             self._grant()
             return not self._busy and self._granted is None and not self._turns
 
-    def _patience(self) -> float:
+    def patience_s(self) -> float:
         """Time (s) as those who wait have spent it: who is not let run has not waited."""
-        now = REAL.now_s()
-        self._waited_s += min(now - self._polled_s, self._hold_s / 5)
-        self._polled_s = now
-        return self._waited_s
+        with self._lock:
+            now = REAL.now_s()
+            self._waited_s += min(now - self._polled_s, self._hold_s / 5)
+            self._polled_s = now
+            return self._waited_s
 
     def _grant(self) -> None:
         """Whoever is next runs, if nobody does."""
         if self._turns and not self._busy and self._granted is None:
             self._granted, self._granted_s = self._turns.popleft(), self._waited_s
+            self._granted_looks = 0
             self._granted.opened.release()
 
     def _unstick(self) -> None:
         for place, (used_ns, _) in list(self._stuck.items()):
-            if processor.used_ns(place) != used_ns:
+            if processor.used_ns(place) > used_ns:
                 del self._stuck[place]
                 self._busy.add(place)
 
     def _moves(self, place: int) -> None:
         """A place tells of itself."""
-        if self._stuck.pop(place, None) is not None:
+        if place in self._computing or place in self._stuck:
+            self._computing.discard(place)
+            self._stuck.pop(place, None)
             self._busy.add(place)
         watched = self._watched.get(place)
         if watched is not None:
@@ -232,7 +234,7 @@ class Quiet:
     def claim(self, ticket: Ticket) -> None:
         """Wait for the turn of ``ticket``, then run."""
         if not ticket.opened.acquire(blocking=False):
-            while not self._closed and not ticket.opened.acquire(timeout=self._hold_s / 10):
+            while not self._closed and not ticket.opened.acquire(timeout=self._look_s(ticket)):
                 self.overdue()
         place = threading.get_ident()
         with self._lock:
@@ -244,6 +246,10 @@ class Quiet:
             self._selecting.discard(place)
             self._busy.add(place)
 
+    def _look_s(self, ticket: Ticket) -> float:
+        """How often who holds ``ticket`` looks whether others are stuck: who is next, for all."""
+        return self._hold_s / 10 if self._turns and self._turns[0] is ticket else self._hold_s
+
     def wake(self, place: int) -> None:
         """A place that waits is woken: it runs when those have run who were woken before."""
         with self._lock:
@@ -253,6 +259,13 @@ class Quiet:
     def waits(self, until: float | None = None) -> None:
         """This thread waits; ``until``: it goes on by itself then."""
         self._rests(threading.get_ident(), until)
+
+    def lets_go(self, release: Callable[[], T]) -> T:
+        """This thread lets go of a lock and waits: who runs next finds both done."""
+        with self._lock:
+            released = release()
+            self.waits()
+        return released
 
     def selecting(self, until: float | None, *, spins: bool = False) -> None:
         """The event loop of this thread is idle until then, or ``spins``: it never is."""
@@ -312,6 +325,10 @@ class Quiet:
             with self._lock:
                 self._certain.discard(place)
 
+    def is_certain(self) -> bool:
+        """Whether this thread blocks in what ends by itself."""
+        return threading.get_ident() in self._certain
+
     def begins(self, ticket: Ticket | None) -> None:
         """This thread begins; without a ticket it waits for work."""
         if ticket is not None:
@@ -326,8 +343,8 @@ class Quiet:
         with self._lock:
             self._ended.add(thread)
             self._busy.discard(place)
-            self._selecting.discard(place)
-            self._away.discard(place)
+            for places in (self._selecting, self._away, self._computing):
+                places.discard(place)
             for kept in (self._idle, self._stuck, self._watched, self._loops):
                 kept.pop(place, None)
             stale = self._reserved.pop(place, None)
@@ -379,7 +396,7 @@ class Quiet:
     def comes(self, place: int) -> bool:
         """Whether a place that was woken runs soon: it does not block in something unknown."""
         with self._lock:
-            return place not in self._stuck and place not in self._away
+            return not any(place in places for places in (self._stuck, self._computing, self._away))
 
     def selects(self, place: int) -> bool:
         """Whether the event loop of a place is idle."""
@@ -402,9 +419,8 @@ class Quiet:
             self._turns.clear()
             self._joining.clear()
             self._ended.clear()
-            self._selecting.clear()
-            self._away.clear()
-            self._certain.clear()
+            for places in (self._selecting, self._away, self._certain, self._computing):
+                places.clear()
             self._busy = {threading.get_ident()}
             self._granted = None
             self._forked()
@@ -415,25 +431,3 @@ class Quiet:
             for place in self._selecting
             if place in self._loops and place not in self._reserved
         )
-
-
-class _Watched:
-    """A busy place that holds up others."""
-
-    __slots__ = ("cpu_ns", "missed_ns", "since_s", "times")
-
-    def __init__(self) -> None:
-        self.since_s: float | None = None
-        self.cpu_ns = self.missed_ns = 0
-        self.times = [0, 0]
-        """How often it was busy for too long: blocking, computing."""
-
-    def begins(self, place: int, now: float) -> None:
-        """It is watched from now on."""
-        self.since_s, self.cpu_ns = now, processor.used_ns(place)
-        self.missed_ns = processor.missed_ns(place)
-
-    def starves(self, place: int, hold_s: float) -> bool:
-        """Whether it is the system that does not let it run."""
-        missed_ns = processor.missed_ns(place) - self.missed_ns
-        return missed_ns > hold_s * 5e8 or processor.could_run(place)

@@ -93,8 +93,7 @@ def _hook_conditions() -> None:
             waiter.acquire()
         self._waiters.append(waiter)
         _places[waiter] = threading.get_ident()
-        books.waits()
-        saved = self._release_save()
+        saved = books.lets_go(self._release_save)
         try:
             if wake is not None and turn is not None:
                 wake.comes_first(turn)
@@ -178,6 +177,8 @@ def _hook_threads() -> None:
         if not self.is_alive() or self is threading.current_thread():
             return join(self, timeout)
         if timeout is not None and timeout <= 0:
+            return join(self, timeout)
+        if books is not None and books.is_certain():
             return join(self, timeout)
         wake = None if timeout is None else wakes.opened("join", timeout)
         if books is None:

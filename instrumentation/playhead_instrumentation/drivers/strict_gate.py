@@ -14,7 +14,6 @@ from playhead_instrumentation.drivers import quiet_hooks
 from playhead_instrumentation.drivers.gate import OpenGate, Turn
 from playhead_instrumentation.drivers.held_gate import HeldGate
 from playhead_instrumentation.drivers.quiet import GRANTED_HOLD_S
-from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.drivers.waiting import Waiting
 from playhead_semconv.facts import Delivery, ExchangeId
 
@@ -25,7 +24,7 @@ HOLD_S = 0.05
 """So long a thread that runs without using processor time is waited for."""
 
 COMPUTING_HOLD_S = 0.25
-"""So long one is that computes."""
+"""So much processor time one may use that computes."""
 
 
 class StrictGate(HeldGate):
@@ -79,9 +78,9 @@ class StrictGate(HeldGate):
     def _next(self) -> Waiting | None:
         if self._out is not None:
             hold_s = GRANTED_HOLD_S if self.books.comes(self._out.place) else HOLD_S
-            if REAL.now_s() - self._out_since_s < hold_s:
+            if self.books.patience_s() - self._out_since_s < hold_s:
                 return None
-        self._out, self._out_since_s = self._arrived.popleft(), REAL.now_s()
+        self._out, self._out_since_s = self._arrived.popleft(), self.books.patience_s()
         self._out.due = self._open.alone()
         self._says_how_long_it_spun(self._out.due)
         return self._out

@@ -25,6 +25,12 @@ POLL_S = 0.02
 HOLD_S = 0.5
 """So long a thread that runs without using processor time is waited for."""
 
+COMPUTING_HOLD_S = 5.0
+"""So much processor time one may use that computes: far more than while recording."""
+
+COMPUTING_PATIENCE_S = 60.0
+"""Without any progress for so long, while somebody computes, the order of the tape is given up."""
+
 PATIENCE_S = 5.0
 """Without any progress for so long, while somebody sleeps, the order of the tape is given up."""
 
@@ -59,8 +65,9 @@ class TapeGate(HeldGate):
         self._patience_s = patience_s
         self._schedule: Schedule[Waiting] = Schedule(order)
         self._never: list[Waiting] = []
-        self._progress_s = REAL.now_s()
-        super().__init__(live=live, poll_s=POLL_S, hold_s=HOLD_S)
+        self._progress_s = 0.0
+        """When somebody went on, by the patience of those who wait."""
+        super().__init__(live=live, poll_s=POLL_S, hold_s=HOLD_S, computing_hold_s=COMPUTING_HOLD_S)
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
         """Something has come, which came at ``due`` on the tape; None: at once."""
@@ -134,19 +141,19 @@ class TapeGate(HeldGate):
         following = self._schedule.following()
         if following is None or self._spun_on_tape.get(following.batch) != ticks:
             return False
-        if REAL.now_s() > self._progress_s + self._patience_s:
+        if self._idled_s() > self._patience_s:
             return False
         return self._anybody() or not self.books.quiet() or self.books.guesses()
 
     def _joins(self, waiter: Waiting) -> bool:
         if self._closed:
             return True
-        self._progress_s = REAL.now_s()
+        self._progress_s = self.books.patience_s()
         if waiter.due is None:
             if waiter.after_s is None:
                 self._never.append(waiter)
             else:
-                self._parked[waiter] = self._progress_s + waiter.after_s
+                self._parked[waiter] = REAL.now_s() + waiter.after_s
             return False
         return self._schedule.arrive(waiter, waiter.due)
 
@@ -164,18 +171,24 @@ class TapeGate(HeldGate):
             self._left(waiter)
 
     def _let_through(self, waiter: Waiting) -> None:
-        self._progress_s = REAL.now_s()
+        self._progress_s = self.books.patience_s()
         super()._let_through(waiter)
+
+    def _idled_s(self) -> float:
+        """How long nobody has gone on."""
+        return self.books.patience_s() - self._progress_s
 
     def _forced(self) -> Waiting | None:
         """Who goes although it is not its turn, because otherwise nobody does.
 
-        Where that is a guess (somebody who blocks may yet go on), only after a while.
+        Where that is a guess (somebody who blocks, or computes, may yet go on), only after a while.
         """
+        idled_s = self._idled_s()
+        if self.books.computes() and idled_s < COMPUTING_PATIENCE_S:
+            return None
         if not self.books.for_good() or self.books.guesses():
-            now = REAL.now_s()
-            horizon = min(self.books.latest_alarm(), self._progress_s + LONGEST_SLEEP_S)
-            if now < max(self._progress_s + self._patience_s, horizon):
+            sleeps = REAL.now_s() < self.books.latest_alarm()
+            if idled_s < (LONGEST_SLEEP_S if sleeps else self._patience_s):
                 return None
         waiter = self._schedule.force()
         if waiter is not None:
@@ -187,8 +200,8 @@ class TapeGate(HeldGate):
         if self._parked:
             # Nobody else goes on, and the tape does not say how it does: as it would in the world.
             waiter, until_s = min(self._parked.items(), key=lambda item: item[1])
-            if self._schedule.following() is not None:
-                until_s = max(until_s, self._progress_s + self._patience_s)
+            if self._schedule.following() is not None and idled_s < self._patience_s:
+                return None
             if REAL.now_s() >= until_s:
                 del self._parked[waiter]
                 return self._moves(waiter)
@@ -196,7 +209,7 @@ class TapeGate(HeldGate):
 
     def _refuses(self) -> bool:
         """Whether who waits for what the tape does not hold waits in vain."""
-        sure = not self.books.guesses() or REAL.now_s() > self._progress_s + self._patience_s
+        sure = not self.books.guesses() or self._idled_s() > self._patience_s
         return sure and self.books.for_good()
 
     def _moves(self, waiter: Waiting) -> Waiting:

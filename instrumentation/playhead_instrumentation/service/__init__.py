@@ -10,11 +10,13 @@ from types import ModuleType
 from typing import Any
 
 from playhead_instrumentation.boundaries.applications import MAIN
+from playhead_instrumentation.boundaries.inbound import MARKED
 from playhead_instrumentation.boundaries.inbound_servers import cover_asgi, cover_wsgi
 from playhead_instrumentation.drivers.driver import Driver, Served
 from playhead_instrumentation.lanes import Shadow
 from playhead_instrumentation.program import Program
 from playhead_instrumentation.service.asgi import AsgiServer
+from playhead_instrumentation.service.function import call
 from playhead_instrumentation.service.wsgi import serve as serve_wsgi
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ReplayFailed
@@ -39,7 +41,12 @@ class Service:
             str(details.get(a.PLAYHEAD_INBOUND_APPLICATION, "")),
             str(details.get(a.PLAYHEAD_INBOUND_FOLDER, "")),
         )
-        if details.get(a.PLAYHEAD_INBOUND_INTERFACE) == "wsgi":
+        interface = details.get(a.PLAYHEAD_INBOUND_INTERFACE)
+        if interface == MARKED:
+            self._driver.booted()
+            call(self._driver, app, requests)
+            return
+        if interface == "wsgi":
             self._driver.booted()
             with Shadow():
                 for played in requests:

@@ -12,20 +12,15 @@ from playhead_instrumentation.boundaries.inbound import BROKEN, END
 from playhead_instrumentation.boundaries.inbound_asgi import TEXT
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.drivers.exceptions import again
-from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.drivers.verdict import Played
-from playhead_instrumentation.lanes import of_requests
+from playhead_instrumentation.service.rest import rest
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord, Part
 
+DISCONNECT = "http.disconnect"
+
 STARTUP_FAILED = 3
 """Exit status of a server whose application does not start."""
-
-LOOK_S = 0.01
-"""How often it is looked whether what requests have left behind goes on."""
-
-PATIENCE_S = 5.0
-"""What requests have left behind is waited for so long after the tape holds nothing for it."""
 
 
 class AsgiServer:
@@ -49,7 +44,7 @@ class AsgiServer:
         self._driver.booted()
         asked = [asyncio.ensure_future(self._ask(played)) for played in requests]
         await asyncio.wait(asked)
-        await self._rest()
+        await rest(self._driver)
 
     async def _live(self) -> None:
         waiting: list[dict[str, str]] = [{"type": "lifespan.startup"}]
@@ -82,14 +77,6 @@ class AsgiServer:
         except Exception:
             return  # on the tape; a server would have said 500
 
-    async def _rest(self) -> None:
-        """Tasks that the requests have started and not waited for."""
-        until_s = REAL.now_s() + PATIENCE_S
-        while any(not task.done() for task in of_requests) and REAL.now_s() < until_s:
-            if self._driver.gate.expects():
-                until_s = REAL.now_s() + PATIENCE_S
-            await asyncio.sleep(LOOK_S)
-
 
 class _Client:
     """Who has asked, and reads the answer."""
@@ -118,10 +105,18 @@ class _Client:
             if sent and _kind(sent[-1]) != END:
                 await self._driver.gate.never()  # the client had gone
             return
+        if number == len(sent) - 1 and self._leaves(len(sent)):
+            await self._driver.gate.never()
         place = self._played.exchange.sent.index(sent[number])
         behind = self._played.exchange.sent[place + 1 : place + 2]
         if behind and _kind(behind[0]) == BROKEN:
             raise again(_error(behind[0]), OSError)
+
+    def _leaves(self, sent: int) -> bool:
+        """Whether it went when it had got so much, and the program is about to hear of that."""
+        parts = self._played.exchange.parts
+        gone = bool(parts) and _kind(parts[-1]) == DISCONNECT and parts[-1].after >= sent
+        return gone and self._received == len(parts) and _kind(self._played.exchange.sent[-1]) != END
 
 
 def _kind(part: Part) -> str:
@@ -142,7 +137,7 @@ def _message(part: Part, data: bytes) -> dict[str, Any]:
     kind, _, text = _kind(part).partition(" ")
     if kind in ("", END):
         return {"type": "http.request", "body": data, "more_body": kind != END}
-    if kind in ("http.disconnect", "websocket.connect"):
+    if kind in (DISCONNECT, "websocket.connect"):
         return {"type": kind}
     if kind == "websocket.disconnect":
         return {"type": kind, "code": 1005, "reason": None}

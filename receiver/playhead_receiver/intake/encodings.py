@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
+from io import BytesIO
 
 import zstandard
 
@@ -12,6 +13,8 @@ from playhead_semconv.errors import MalformedOtlp, TooLarge, WireError
 MAX_BYTES = 64 * 1024 * 1024
 """Largest request, before and after decompression; OTLP's recommended limit."""
 
+STEP_BYTES = 1024 * 1024
+"""So much comes out at a time."""
 ZSTD_WINDOW_BYTES = 1 << 27
 ZSTD_SLICE_BYTES = 1024
 """zstd has no limit of its own on what comes out, so little goes in at a time."""
@@ -23,11 +26,16 @@ class UnsupportedEncoding(WireError):
     code = "otlp-unsupported"
 
 
-def decompress(body: bytes, encoding: str, limit_bytes: int = MAX_BYTES) -> bytes:
+def decompress(
+    body: bytes,
+    encoding: str,
+    limit_bytes: int = MAX_BYTES,
+    grow: Callable[[int], None] = lambda size_bytes: None,
+) -> bytes:
     """``body`` without its content encoding (``""``, identity, gzip, deflate, zstd).
 
     `UnsupportedEncoding`, `MalformedOtlp`, or `TooLarge` if more than ``limit_bytes`` would come out;
-    no more than that is ever produced.
+    hardly more than that is ever produced. ``grow`` is told of bytes as they come out and may raise.
     """
     name = encoding.strip().lower()
     if name in ("", "identity"):
@@ -37,10 +45,29 @@ def decompress(body: bytes, encoding: str, limit_bytes: int = MAX_BYTES) -> byte
         raise UnsupportedEncoding(
             f"content encoding {name!r} is not supported", hint=f"use one of: {', '.join(_ENCODINGS)}"
         )
-    data = undo(body, limit_bytes)
-    if len(data) > limit_bytes:
-        raise too_large(limit_bytes)
-    return data
+    return undo(body, _Output(limit_bytes, grow))
+
+
+class _Output:
+    """What has come out so far."""
+
+    def __init__(self, limit_bytes: int, grow: Callable[[int], None]) -> None:
+        self._limit = limit_bytes
+        self._grow = grow
+        self._buffer = BytesIO()
+        self._size = 0
+
+    def add(self, data: bytes) -> None:
+        """Some more. `TooLarge`."""
+        self._size += len(data)
+        if self._size > self._limit:
+            raise too_large(self._limit)
+        self._grow(len(data))
+        self._buffer.write(data)
+
+    def whole(self) -> bytes:
+        """All of it."""
+        return self._buffer.getvalue()
 
 
 def too_large(limit_bytes: int) -> TooLarge:
@@ -48,63 +75,57 @@ def too_large(limit_bytes: int) -> TooLarge:
     return TooLarge(f"the request is larger than {limit_bytes} bytes", hint="send smaller batches")
 
 
-def _zlib(body: bytes, limit_bytes: int, window: int) -> bytes:
-    out: list[bytes] = []
-    size = 0
+def _zlib(body: bytes, out: _Output, window: int) -> bytes:
     rest = body
     while rest:
         inflater = zlib.decompressobj(window)
-        try:
-            data = inflater.decompress(rest, limit_bytes + 1 - size)
-        except zlib.error as problem:
-            raise MalformedOtlp(f"the body cannot be decompressed: {problem}") from None
-        out.append(data)
-        size += len(data)
-        if size > limit_bytes:
-            break
-        if not inflater.eof:
-            raise MalformedOtlp("the body cannot be decompressed: it ends too early")
+        while not inflater.eof:
+            try:
+                data = inflater.decompress(rest, STEP_BYTES)
+            except zlib.error as problem:
+                raise MalformedOtlp(f"the body cannot be decompressed: {problem}") from None
+            out.add(data)
+            rest = inflater.unconsumed_tail
+            if not data and not rest and not inflater.eof:
+                raise MalformedOtlp("the body cannot be decompressed: it ends too early")
         rest = inflater.unused_data
-    return b"".join(out)
+    return out.whole()
 
 
-def _gzip(body: bytes, limit_bytes: int) -> bytes:
+def _gzip(body: bytes, out: _Output) -> bytes:
     if not body:
         raise MalformedOtlp("the body cannot be decompressed: it is empty")
-    return _zlib(body, limit_bytes, 16 + zlib.MAX_WBITS)
+    return _zlib(body, out, 16 + zlib.MAX_WBITS)
 
 
-def _deflate(body: bytes, limit_bytes: int) -> bytes:
+def _deflate(body: bytes, out: _Output) -> bytes:
     try:
-        return _zlib(body, limit_bytes, zlib.MAX_WBITS)
-    except MalformedOtlp:  # some senders leave the zlib header out
-        return _zlib(body, limit_bytes, -zlib.MAX_WBITS)
+        zlib.decompressobj().decompress(body[:2])
+    except zlib.error:  # some senders leave the zlib header out
+        return _zlib(body, out, -zlib.MAX_WBITS)
+    return _zlib(body, out, zlib.MAX_WBITS)
 
 
-def _zstd(body: bytes, limit_bytes: int) -> bytes:
-    out: list[bytes] = []
-    size = 0
+def _zstd(body: bytes, out: _Output) -> bytes:
     inflater = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES).decompressobj()
     try:
         for start in range(0, len(body), ZSTD_SLICE_BYTES):
             rest = body[start : start + ZSTD_SLICE_BYTES]
-            while rest and size <= limit_bytes:
+            while rest:
                 if inflater.eof:
                     inflater = zstandard.ZstdDecompressor(
                         max_window_size=ZSTD_WINDOW_BYTES
                     ).decompressobj()
-                data = inflater.decompress(rest)
-                out.append(data)
-                size += len(data)
+                out.add(inflater.decompress(rest))
                 rest = inflater.unused_data
     except zstandard.ZstdError as problem:
         raise MalformedOtlp(f"the body cannot be decompressed: {problem}") from None
-    if size <= limit_bytes and not inflater.eof:
+    if not inflater.eof:
         raise MalformedOtlp("the body cannot be decompressed: it ends too early")
-    return b"".join(out)
+    return out.whole()
 
 
-_ENCODINGS: dict[str, Callable[[bytes, int], bytes]] = {
+_ENCODINGS: dict[str, Callable[[bytes, _Output], bytes]] = {
     "gzip": _gzip,
     "deflate": _deflate,
     "zstd": _zstd,

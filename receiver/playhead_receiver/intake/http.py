@@ -145,9 +145,7 @@ class Work:
 
     def export(self, tenants: Tenants) -> Response:
         """Store what it brings."""
-        plain = decompress(self.body, self.encoding, self.limit_bytes)
-        if plain is not self.body:
-            self.share.grow(len(plain))
+        plain = decompress(self.body, self.encoding, self.limit_bytes, self.share.grow)
         self.body = b""
         if self.kind == JSON:
             plain = binary_of_json(plain, REQUESTS[self.signal])

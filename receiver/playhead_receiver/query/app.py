@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -43,7 +43,7 @@ def query_app(serving: Serving) -> FastAPI:
         generate_unique_id_function=_operation_id,
     )
     app.state.serving = serving
-    handle_problems(app)
+    handle_problems(app, _methods_of)
     for router in ROUTERS:
         app.include_router(router)
     unguarded = {path for (_, path), scope in scopes().items() if not scope} - PUBLIC
@@ -81,6 +81,13 @@ def _scope_of(dependant: Dependant) -> Scope | None:
         if scope is not None:
             return scope
     return None
+
+
+def _methods_of(path: str) -> Iterator[str]:
+    for router in ROUTERS:
+        for route in router.routes:
+            if isinstance(route, APIRoute) and route.path_regex.match(path):
+                yield from route.methods or ()
 
 
 def _operation_id(route: APIRoute) -> str:

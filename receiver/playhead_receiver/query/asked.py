@@ -11,6 +11,7 @@ from fastapi.security import HTTPBearer
 from playhead_receiver.access import Audit, Caller, House, Scope
 from playhead_receiver.access.audit import Action
 from playhead_receiver.query.serving import Serving
+from playhead_receiver.query.tree import Trees
 from playhead_receiver.store import RunSummary, Upkeep
 from playhead_semconv.errors import UsageError
 
@@ -39,9 +40,10 @@ Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
 class Asked:
     """One request: its caller, and the caller's data."""
 
-    def __init__(self, caller: Caller, house: House, audit: Audit, guarded: bool) -> None:
+    def __init__(self, caller: Caller, house: House, audit: Audit, trees: Trees, guarded: bool) -> None:
         self.caller = caller
         self.house = house
+        self.trees = trees
         self._audit = audit
         self._guarded = guarded
 
@@ -78,7 +80,8 @@ def _needs(scope: Scope) -> Any:
     def admitted(request: Request, _: Annotated[Any, Depends(BEARER)]) -> Asked:
         serving = serving_of(request)
         caller = serving.guard.admit(request.headers.get("authorization", ""), scope)
-        return Asked(caller, serving.tenants.house(caller.tenant), serving.audit, serving.guard.required)
+        house = serving.tenants.house(caller.tenant)
+        return Asked(caller, house, serving.audit, serving.trees, serving.guard.required)
 
     SCOPE_OF[admitted] = scope
     return Depends(admitted)

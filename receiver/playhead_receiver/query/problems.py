@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any
 
@@ -84,8 +85,11 @@ def answer_error(problem: PlayheadError) -> Response:
     )
 
 
-def handle_problems(app: FastAPI) -> None:
-    """Let every error of ``app`` be answered as a problem."""
+def handle_problems(app: FastAPI, methods_of: Callable[[str], Iterable[str]]) -> None:
+    """Let every error of ``app`` be answered as a problem.
+
+    ``methods_of``: the methods that a path has.
+    """
 
     async def ours(_: Request, problem: Exception) -> Response:
         assert isinstance(problem, PlayheadError)
@@ -99,11 +103,13 @@ def handle_problems(app: FastAPI) -> None:
         ]
         return answer(422, "; ".join(wrong), code="usage")
 
-    async def other(_: Request, problem: Exception) -> Response:
+    async def other(request: Request, problem: Exception) -> Response:
         assert isinstance(problem, HTTPException)
         response = answer(problem.status_code, str(problem.detail))
         for name, value in (problem.headers or {}).items():
             response.headers[name] = value
+        if problem.status_code == 405:
+            response.headers["allow"] = ", ".join(sorted(methods_of(request.url.path)))
         return response
 
     async def unforeseen(_: Request, problem: Exception) -> Response:

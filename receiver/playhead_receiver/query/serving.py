@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from playhead_receiver.access import Audit, Guard, Tenants
+from playhead_receiver.query.tree import Trees
 
 MOST_LIVE = 64
 """Live streams at once."""
@@ -37,6 +38,7 @@ class Serving:
         self.audit = audit
         self.destinations = destinations
         self.version = version
+        self.trees = Trees()
         self.live = 0
         """Live streams that are open; on the event loop only."""
         self.stopping = False

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 
 import msgspec
 
 from playhead_receiver.query.problems import NotFound
+from playhead_receiver.store import Store
 from playhead_receiver.store.fold import SpanRow
+
+TREES_KEPT = 4
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -22,77 +27,108 @@ class Line(msgspec.Struct, frozen=True):
     """Spans that failed, itself and below."""
 
 
-def lines_of(rows: Sequence[SpanRow], under: bytes = b"", depth: int | None = None) -> list[Line]:
-    """The lines below ``under`` (that span first; empty: of all roots), at most ``depth`` levels deep.
+class Tree:
+    """The spans of a run, depth first in order of start.
 
-    A span whose parent is not there is a root; of spans in a ring one is. `NotFound`.
+    A span whose parent is not there is a root; of spans in a ring the one that began first is.
     """
-    known = {row.span_id: row for row in rows}
-    children: dict[bytes, list[SpanRow]] = {}
-    roots: list[SpanRow] = []
-    for row in sorted(known.values(), key=lambda row: (row.start_ns, row.span_id)):
-        if row.parent in known and row.parent != row.span_id:
-            children.setdefault(row.parent, []).append(row)
-        else:
-            roots.append(row)
-    order = _depth_first(roots, children)
-    if len(order) < len(known):  # rings
-        seen = {row.span_id for row, _ in order}
-        for row in sorted(known.values(), key=lambda row: (row.start_ns, row.span_id)):
+
+    def __init__(self, rows: Sequence[SpanRow]) -> None:
+        known = {row.span_id: row for row in rows}
+        self._children: dict[bytes, list[SpanRow]] = {}
+        roots: list[SpanRow] = []
+        for row in sorted(known.values(), key=_begin):
+            if row.parent in known and row.parent != row.span_id:
+                self._children.setdefault(row.parent, []).append(row)
+            else:
+                roots.append(row)
+        self._rows: list[SpanRow] = []
+        self._depths: list[int] = []
+        self._above: list[int] = []
+        self._walk(roots)
+        if len(self._rows) < len(known):
+            self._walk_rings(known)
+        self._below = [0] * len(self._rows)
+        self._failures = [int(row.failed) for row in self._rows]
+        for at in range(len(self._rows) - 1, -1, -1):
+            above = self._above[at]
+            if above >= 0:
+                self._below[above] += self._below[at] + 1
+                self._failures[above] += self._failures[at]
+
+    def places(self, under: bytes = b"", depth: int | None = None) -> Sequence[int]:
+        """Where the lines below ``under`` are (that span first; empty: all), at most ``depth`` levels
+        deep. `NotFound`.
+        """
+        begin, end, base = 0, len(self._rows), 0
+        if under:
+            begin = next((at for at, row in enumerate(self._rows) if row.span_id == under), -1)
+            if begin < 0:
+                raise NotFound(f"the run has no span {under.hex()}")
+            end, base = begin + self._below[begin] + 1, self._depths[begin]
+        if depth is None:
+            return range(begin, end)
+        return [at for at in range(begin, end) if self._depths[at] - base <= depth]
+
+    def lines(self, places: Sequence[int], base: int = 0) -> list[Line]:
+        """The lines at some places; ``base`` is the depth of the first."""
+        return [
+            Line(
+                self._rows[at],
+                self._depths[at] - base,
+                len(self._children.get(self._rows[at].span_id, ())),
+                self._below[at],
+                self._failures[at],
+            )
+            for at in places
+        ]
+
+    def depth(self, place: int) -> int:
+        """How deep a line stands in the whole tree."""
+        return self._depths[place]
+
+    def _walk(self, roots: Sequence[SpanRow]) -> None:
+        stack = [(row, 0, -1) for row in reversed(roots)]
+        while stack:
+            row, depth, above = stack.pop()
+            at = len(self._rows)
+            self._rows.append(row)
+            self._depths.append(depth)
+            self._above.append(above)
+            below = self._children.get(row.span_id)
+            if below is not None:
+                stack += [(child, depth + 1, at) for child in reversed(below)]
+
+    def _walk_rings(self, known: dict[bytes, SpanRow]) -> None:
+        seen = {row.span_id for row in self._rows}
+        for row in sorted(known.values(), key=_begin):
             if row.span_id not in seen:
-                ring = _depth_first([row], children, seen)
-                seen |= {one.span_id for one, _ in ring}
-                order += ring
-    below, failures = _sums(order)
-    begin, end, base = 0, len(order), 0
-    if under:
-        begin = next((at for at, (row, _) in enumerate(order) if row.span_id == under), -1)
-        if begin < 0:
-            raise NotFound(f"the run has no span {under.hex()}")
-        end, base = begin + below[begin] + 1, order[begin][1]
-    return [
-        Line(row, at_depth - base, len(children.get(row.span_id, ())), below[at], failures[at])
-        for at, (row, at_depth) in enumerate(order[begin:end], begin)
-        if depth is None or at_depth - base <= depth
-    ]
+                self._children[row.parent].remove(row)
+                begin = len(self._rows)
+                self._walk([row])
+                seen |= {one.span_id for one in self._rows[begin:]}
 
 
-def _depth_first(
-    roots: Sequence[SpanRow], children: dict[bytes, list[SpanRow]], seen: set[bytes] | None = None
-) -> list[tuple[SpanRow, int]]:
-    order: list[tuple[SpanRow, int]] = []
-    met = set(seen or ())
-    stack = [(row, 0) for row in reversed(roots)]
-    while stack:
-        row, depth = stack.pop()
-        if row.span_id in met:
-            continue
-        met.add(row.span_id)
-        order.append((row, depth))
-        stack += [(child, depth + 1) for child in reversed(children.get(row.span_id, ()))]
-    return order
+class Trees:
+    """The trees that were looked at last, as long as nothing is stored. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple[int, bytes, int], Tree] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def tree(self, store: Store, trace_id: bytes) -> Tree:
+        """The tree of a run."""
+        key = id(store), trace_id, store.position()
+        with self._lock:
+            found = self._kept.get(key)
+        if found is None:
+            found = Tree(store.outline(trace_id))
+            with self._lock:
+                self._kept[key] = found
+                if len(self._kept) > TREES_KEPT:
+                    self._kept.popitem(last=False)
+        return found
 
 
-def _sums(order: Sequence[tuple[SpanRow, int]]) -> tuple[list[int], list[int]]:
-    """How many are below each, and how many of these and itself failed."""
-    below, failures = [0] * len(order), [int(row.failed) for row, _ in order]
-    open_: list[int] = []
-    for at, (_, depth) in enumerate(order):
-        _close(open_, order, depth, below, failures)
-        open_.append(at)
-    _close(open_, order, 0, below, failures)
-    return below, failures
-
-
-def _close(
-    open_: list[int],
-    order: Sequence[tuple[SpanRow, int]],
-    depth: int,
-    below: list[int],
-    failures: list[int],
-) -> None:
-    while open_ and order[open_[-1]][1] >= depth:
-        done = open_.pop()
-        if open_ and order[open_[-1]][1] < order[done][1]:
-            below[open_[-1]] += below[done] + 1
-            failures[open_[-1]] += failures[done]
+def _begin(row: SpanRow) -> tuple[int, bytes]:
+    return row.start_ns, row.span_id

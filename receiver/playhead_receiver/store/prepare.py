@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 
-from playhead_checkpoint import BlobFolder
 from playhead_receiver.span_view import (
     Label,
     ResourceSummary,
@@ -22,6 +21,7 @@ from playhead_receiver.span_view import (
     resource_summary,
     summarize,
 )
+from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.cutting import CutSpan, Cutter
 from playhead_receiver.store.frames import compress, decompress
 from playhead_receiver.store.protocol import Batch, StoredSpan
@@ -96,7 +96,7 @@ class Prepared(msgspec.Struct):
     size_bytes: int
 
 
-def prepare(batch: Batch, blobs: BlobFolder, cutter: Cutter) -> Prepared:
+def prepare(batch: Batch, blobs: Blobs, cutter: Cutter) -> Prepared:
     """Ready ``batch``; large bodies are in ``blobs``, synced, when it returns.
 
     `MalformedOtlp` if a span is none; nothing of the batch is stored then.
@@ -123,7 +123,7 @@ def consecutive(facts: Iterable[Fact]) -> list[list[Fact]]:
     return stretches
 
 
-def fact_run(facts: list[Fact], blobs: BlobFolder) -> FactRun:
+def fact_run(facts: list[Fact], blobs: Blobs) -> FactRun:
     """The frame of consecutive facts of one instance."""
     offloaded: dict[int, bytes] = {}
     stored: list[Fact] = facts
@@ -149,7 +149,7 @@ def blob_digests(offloaded: bytes | None) -> set[bytes]:
     return set() if offloaded is None else set(_decode_digests.decode(offloaded).values())
 
 
-def open_run(data: bytes, offloaded: bytes | None, blobs: BlobFolder) -> list[Fact]:
+def open_run(data: bytes, offloaded: bytes | None, blobs: Blobs) -> list[Fact]:
     """The facts of a `FactRun`'s frame, as they came in."""
     facts = _decode_facts.decode(decompress(data))
     if offloaded is None:

@@ -141,8 +141,8 @@ def test_a_span_comes_whole_and_as_it_came(api: httpx.Client, receiver: Receiver
     assert span["attributes"]["text"] == "x" * 3_000_000
     assert (span["status"], span["name"], span["parent_id"]) == ("error", "chat gpt-4o", None)
     assert span["resource"] == {"service.name": "refund"}
-    assert api.get(path, params={"form": "protobuf"}).content == stored.otlp
-    otlp = api.get(path, params={"form": "otlp"}).json()["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
+    assert api.get(f"{path}/raw").content == stored.otlp
+    otlp = api.get(f"{path}/otlp").json()["resourceSpans"][0]["scopeSpans"][0]["spans"][0]
     assert otlp["traceId"] == trace.hex()
     assert api.get(f"/v1/spans/{trace.hex()}/{8:016x}").status_code == 404
 

@@ -199,7 +199,7 @@ def test_a_batch_that_failed_leaves_nothing_to_refer_to(tmp_path: Path):
     spans = growing(as_compact_text, 4)
     store: Any = open_store(tmp_path)
     store.commit(Batch(spans[:1]))
-    rows = store._writer._rows
+    rows = store._writer._hands._rows
     insert = rows._touch_run
     rows._touch_run = lambda *_: 1 / 0
     with pytest.raises(ZeroDivisionError):

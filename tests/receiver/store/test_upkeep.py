@@ -94,7 +94,7 @@ def test_what_was_deleted_cannot_be_read_out_of_the_files(tmp_path: Path):
 def test_the_search_for_leftovers_sees_pages_that_were_freed(tmp_path: Path):
     """What the test above looks with is not blind: without overwriting it finds what was deleted."""
     store: Any = open_store(tmp_path)
-    store._writer._db.pragma("secure_delete", False)
+    store._writer._hands.db.pragma("secure_delete", False)
     for number in SAID:
         store.commit(Batch([span_of(trace(number), number, text=SAID[number])]))
     store.delete([trace(number) for number in SAID])
@@ -210,9 +210,7 @@ def test_a_deletion_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyte
     for number in SAID:
         commit_run(store, number)
     before = [list(store.spans(trace(number))) for number in SAID]
-    monkeypatch.setattr(
-        "playhead_receiver.store.sqlite.deletion.Deletion._delete_facts", lambda *_: 1 / 0
-    )
+    monkeypatch.setattr("playhead_receiver.store.sql.deletion.Deletion._delete_facts", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         store.delete([trace(1)])
     assert [list(store.spans(trace(number))) for number in SAID] == before

@@ -14,7 +14,6 @@ from playhead_receiver.language import read_language
 from playhead_receiver.query.asked import Administrating, Controlling, Limit, Q, Reading, RunName, hex_id
 from playhead_receiver.query.lines import run_item, span_lines
 from playhead_receiver.query.models import Marks, Removed, RunItem, RunPage, RunTree
-from playhead_receiver.query.tree import lines_of
 from playhead_receiver.store import Query as RunQuery
 from playhead_receiver.store import Sort, place_of
 from playhead_receiver.store.upkeep import HELD
@@ -60,14 +59,15 @@ def show_run(
     asked.note("read", summary.trace_id)
     trace_id = bytes.fromhex(summary.trace_id)
     above = hex_id(under, 8, "under") if under else b""
-    lines = lines_of(asked.store.outline(trace_id), above, depth)
-    window = lines[offset : offset + limit]
+    tree = asked.trees.tree(asked.store, trace_id)
+    places = tree.places(above, depth)
+    window = tree.lines(places[offset : offset + limit], tree.depth(places[0]) if places else 0)
     return RunTree(
         run=run_item(summary),
-        total=len(lines),
+        total=len(places),
         offset=offset,
         spans=span_lines(asked.store, trace_id, window),
-        next=offset + limit if offset + limit < len(lines) else None,
+        next=offset + limit if offset + limit < len(places) else None,
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
-from fastapi import APIRouter, Query
+from fastapi import APIRouter
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from starlette.responses import Response
@@ -24,30 +24,35 @@ PROTOBUF = "application/x-protobuf"
 
 router = APIRouter(tags=["spans"])
 
-Form = Annotated[
-    Literal["plain", "otlp", "protobuf"],
-    Query(description="`otlp`: OTLP JSON, whole. `protobuf`: the bytes of `ResourceSpans` as received."),
-]
+
+@router.get("/v1/spans/{trace_id}/{span_id}", response_model=WholeSpan)
+def show_span(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Response:
+    """A span with all its payload."""
+    asked.note("read", f"{trace_id}/{span_id}")
+    envelope, pending = _found(asked, bytes.fromhex(trace_id), bytes.fromhex(span_id))
+    return Response(msgspec.json.encode(whole_span(envelope, pending)), media_type="application/json")
+
+
+@router.get("/v1/spans/{trace_id}/{span_id}/otlp", response_model=dict[str, Any])
+def show_otlp(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Response:
+    """A span with all its payload, in OTLP's JSON form."""
+    asked.note("export", f"{trace_id}/{span_id}")
+    envelope, _ = _found(asked, bytes.fromhex(trace_id), bytes.fromhex(span_id))
+    request = ExportTraceServiceRequest(resource_spans=[envelope])
+    return Response(export_json(request), media_type="application/json")
 
 
 @router.get(
-    "/v1/spans/{trace_id}/{span_id}",
-    response_model=WholeSpan,
-    responses={200: {"content": {PROTOBUF: {}}}},
+    "/v1/spans/{trace_id}/{span_id}/raw",
+    response_class=Response,
+    responses={200: {"content": {PROTOBUF: {"schema": {"type": "string", "format": "binary"}}}}},
 )
-def show_span(asked: Reading, trace_id: TraceId, span_id: SpanId, form: Form = "plain") -> Response:
-    """A span with all its payload."""
-    asked.note("read", f"{trace_id}/{span_id}")
-    trace, span = bytes.fromhex(trace_id), bytes.fromhex(span_id)
-    if form == "protobuf":
-        for stored in asked.store.spans(trace, [span]):
-            return Response(stored.otlp, media_type=PROTOBUF)
-        raise _unknown(trace_id, span_id)
-    envelope, pending = _found(asked, trace, span)
-    if form == "otlp":
-        request = ExportTraceServiceRequest(resource_spans=[envelope])
-        return Response(export_json(request), media_type="application/json")
-    return Response(msgspec.json.encode(whole_span(envelope, pending)), media_type="application/json")
+def show_raw(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Response:
+    """A span byte for byte as it was received, as OTLP `ResourceSpans`."""
+    asked.note("export", f"{trace_id}/{span_id}")
+    for stored in asked.store.spans(bytes.fromhex(trace_id), [bytes.fromhex(span_id)]):
+        return Response(stored.otlp, media_type=PROTOBUF)
+    raise _unknown(trace_id, span_id)
 
 
 @router.get("/v1/spans/{trace_id}/{span_id}/messages", response_model=SpanMessages)

@@ -6,12 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import apsw
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.cutting import Cutter
 from playhead_receiver.store.fold import SpanRow
+from playhead_receiver.store.gate import Gate
 from playhead_receiver.store.prepare import blob_digests, prepare
 from playhead_receiver.store.protocol import (
     Batch,
@@ -22,18 +24,18 @@ from playhead_receiver.store.protocol import (
     StoredSpan,
 )
 from playhead_receiver.store.resolve import resolve
+from playhead_receiver.store.sql.deletion import Deletion
+from playhead_receiver.store.sql.runs import Runs
+from playhead_receiver.store.sql.summaries import keep, make, outdated, span_rows
+from playhead_receiver.store.sql.tape import SqlTape
+from playhead_receiver.store.sql.verify import verify
 from playhead_receiver.store.sqlite.backup import copy_store
-from playhead_receiver.store.sqlite.deletion import Deletion
-from playhead_receiver.store.sqlite.gate import Gate
-from playhead_receiver.store.sqlite.reader import Reader
-from playhead_receiver.store.sqlite.runs import Runs
+from playhead_receiver.store.sqlite.hands import SqliteHands
+from playhead_receiver.store.sqlite.reader import SqliteReader
 from playhead_receiver.store.sqlite.schema import FILE
-from playhead_receiver.store.sqlite.search import Search
-from playhead_receiver.store.sqlite.summaries import keep, make, outdated, span_rows
-from playhead_receiver.store.sqlite.tape import SqliteTape
-from playhead_receiver.store.sqlite.verify import verify
-from playhead_receiver.store.sqlite.writer import Writer
+from playhead_receiver.store.sqlite.search import SqliteSearch
 from playhead_receiver.store.upkeep import Deleted, Finding, Hit, Lag
+from playhead_receiver.store.writer import Writer
 from playhead_semconv.errors import StoreUnavailable
 from playhead_semconv.facts import Fact
 
@@ -58,10 +60,10 @@ class SqliteStore:
         path = data_dir / FILE
         self._path = path
         self._blobs = BlobFolder(data_dir / BLOBS)
-        self._writer = None if read_only else Writer(path, self._blobs)
-        self._reader = Reader(path, self._blobs)
+        self._writer = None if read_only else Writer(SqliteHands(path, self._blobs))
+        self._reader = SqliteReader(path, self._blobs)
         self._runs = Runs(self._reader)
-        self._search = Search(data_dir, self._reader, self)
+        self._search = SqliteSearch(data_dir, self._reader, self)
         self._cutter = Cutter()
         self._commits = Gate()
         self._blob_deletion = threading.Lock()
@@ -86,6 +88,10 @@ class SqliteStore:
     def verify(self) -> Iterator[Finding]:
         """Read everything, compare it with its digests and with what refers to it; what is wrong."""
         with self._reader.connection() as db:
+            rows: Any = db.execute("PRAGMA integrity_check(20)")
+            for (said,) in rows:
+                if said != "ok":
+                    yield Finding("database", FILE, str(said))
             yield from verify(db, self._blobs)
 
     def delete(self, trace_ids: Sequence[bytes]) -> Deleted:
@@ -166,7 +172,7 @@ class SqliteStore:
                 forgets=False,
             )
 
-    def _errands(self) -> Writer:
+    def _errands(self) -> Writer[apsw.Connection]:
         if self._writer is None:
             raise StoreUnavailable(f"the store {self._path} is open for reading only")
         return self._writer
@@ -186,9 +192,9 @@ class SqliteStore:
         """Empty the log, which holds pages as they were."""
         return self._errands().checkpoint()
 
-    def tape(self, instance: bytes) -> SqliteTape:
+    def tape(self, instance: bytes) -> SqlTape:
         """The tape of a process instance, empty if nothing is known of it."""
-        return SqliteTape(self._reader, instance)
+        return SqlTape(self._reader, instance)
 
     def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
         """Finished spans of a trace, byte for byte as received, in order of arrival."""
@@ -201,7 +207,7 @@ class SqliteStore:
 
     def pending(self, trace_id: bytes) -> Iterator[Fact]:
         """The span-start facts of a trace whose spans have not come."""
-        tapes: dict[bytes, SqliteTape] = {}
+        tapes: dict[bytes, SqlTape] = {}
         for instance, seq in self._reader.pending(trace_id):
             if instance not in tapes:
                 tapes[instance] = self.tape(instance)

@@ -8,7 +8,7 @@ import apsw
 
 from playhead_receiver.span_view import Label, Usage, open_frame, parse_span, summarize
 from playhead_receiver.store.prepare import encode_label
-from playhead_receiver.store.sqlite.frames import frames_at
+from playhead_receiver.store.sql.frames import frames_at
 from playhead_receiver.store.texts import Texts
 from playhead_semconv.errors import PlayheadError
 
@@ -51,7 +51,7 @@ INSERT INTO run SELECT trace_id, name, agent, mode, origin, started_ns, arrived_
 DROP TABLE run_5;
 CREATE INDEX run_age ON run(started_ns DESC, trace_id);
 CREATE INDEX run_state ON run(state, started_ns DESC, trace_id);
-CREATE INDEX run_stale ON run(stale) WHERE stale;
+CREATE INDEX run_stale ON run(stale) WHERE stale > 0;
 CREATE TABLE run_word(
     kind INTEGER NOT NULL, word TEXT NOT NULL, started_ns INTEGER NOT NULL, trace_id BLOB NOT NULL,
     PRIMARY KEY(kind, word, started_ns DESC, trace_id)) WITHOUT ROWID;

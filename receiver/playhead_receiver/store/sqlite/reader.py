@@ -1,34 +1,25 @@
-"""Reads of the SQLite store: a pool of connections, and the queries."""
+"""Connections that read a file of SQLite."""
 
 from __future__ import annotations
 
 import queue
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import apsw
 
-from playhead_checkpoint import BlobFolder
-from playhead_receiver.store.fold import InstanceRow
-from playhead_receiver.store.prepare import open_run
-from playhead_receiver.store.protocol import Change, StoredSpan
-from playhead_receiver.store.sqlite.frames import frames_at
+from playhead_receiver.store.blobs import Blobs
+from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.sqlite.schema import open_reader, speaking_of
-from playhead_receiver.store.sqlite.summaries import instance_of
-from playhead_receiver.store.texts import Texts
 from playhead_semconv.errors import StoreUnavailable
 
-CHANGES_BYTES = 16 * 1024 * 1024
-"""About how much one call of `changes` brings into memory."""
 
+class SqliteReader(Reader):
+    """Reads from any thread, each with a connection of its own."""
 
-class Reader:
-    """Answers queries from any thread; each takes a connection for as long as one query lasts."""
-
-    def __init__(self, path: Path, blobs: BlobFolder) -> None:
-        self.blobs = blobs
+    def __init__(self, path: Path, blobs: Blobs) -> None:
+        super().__init__(blobs)
         self._path = path
         self._idle: queue.LifoQueue[apsw.Connection] = queue.LifoQueue()
         self._closed = False
@@ -63,120 +54,3 @@ class Reader:
                     connection.close()
                 else:
                     self._idle.put(connection)
-
-    def one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        """The first row, None if there is none."""
-        with self.connection() as db:
-            return next(iter(db.execute(sql, values)), None)
-
-    def all(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """All rows."""
-        with self.connection() as db:
-            return list(db.execute(sql, values))
-
-    # Instances
-
-    def instance_id(self, instance: bytes) -> int | None:
-        """The row of a process instance."""
-        found = self.one("SELECT id FROM instance WHERE instance = ?", (instance,))
-        return None if found is None else found[0]
-
-    def instance_row(self, row: int) -> InstanceRow:
-        """What the fold needs of an instance."""
-        with self.connection() as db:
-            return instance_of(db, row)
-
-    # Spans
-
-    def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
-        """Finished spans of a trace in order of arrival."""
-        sql = (
-            "SELECT span_id, bundle, place, resource.data, position FROM span JOIN resource"
-            " ON resource.id = span.resource WHERE trace_id = ?"
-        )
-        if only is None:
-            rows = self.all(f"{sql} ORDER BY position", (trace_id,))
-        else:
-            with self.connection() as db:
-                rows = [
-                    row
-                    for span_id in only
-                    for row in db.execute(f"{sql} AND span_id = ?", (trace_id, span_id))
-                ]
-            rows.sort(key=lambda row: row[-1])
-        texts = self.texts()
-        for span_id, bundle, place, resource, _ in rows:
-            yield StoredSpan(trace_id, span_id, resource + texts.span(bundle, place))
-
-    def texts(self) -> Texts:
-        """Puts spans together; for one thread."""
-
-        def fetch(bundle: int) -> dict[int, bytes]:
-            with self.connection() as db:
-                return frames_at(db, bundle)
-
-        return Texts(fetch)
-
-    def pending(self, trace_id: bytes) -> list[tuple[bytes, int]]:
-        """Instance and number of the start facts of spans that have not come."""
-        rows = self.all(
-            "SELECT instance.instance, seq FROM pending JOIN instance ON instance.id = pending.instance"
-            " WHERE pending.trace_id = ? ORDER BY start_ns, seq",
-            (trace_id,),
-        )
-        return [(instance, seq) for instance, seq in rows]
-
-    # Changes
-
-    def position(self) -> int:
-        """Position of the last change."""
-        found = self.one("SELECT position FROM counter")
-        return 0 if found is None else found[0]
-
-    def changes(self, after: int, limit: int) -> list[Change]:
-        """What was committed after a position: at most ``limit``, and about `CHANGES_BYTES`."""
-        changes: list[Change] = []
-        size = 0
-        with self.connection() as db:
-            runs: Iterator[Any] = iter(
-                db.execute(
-                    "SELECT position, last - first + 1, data, blobs FROM fact_run WHERE position > ?"
-                    " ORDER BY position",
-                    (after,),
-                )
-            )
-            spans: Iterator[Any] = iter(
-                db.execute(
-                    "SELECT position, trace_id, span_id, bundle, place, resource.data FROM span"
-                    " JOIN resource ON resource.id = span.resource WHERE position > ? ORDER BY position",
-                    (after,),
-                )
-            )
-            texts = Texts(lambda id: frames_at(db, id))
-            for is_run, row in _by_position(runs, spans):
-                if len(changes) >= limit or size >= CHANGES_BYTES:
-                    break
-                if is_run:
-                    last, count, data, blobs = row
-                    for place, fact in enumerate(open_run(data, blobs, self.blobs), last - count + 1):
-                        if place > after:
-                            changes.append(Change(place, fact))
-                            size += len(fact.body.inline or b"") if fact.body is not None else 100
-                    continue
-                position, trace_id, span_id, bundle, place, resource = row
-                otlp = resource + texts.span(bundle, place)
-                changes.append(Change(position, StoredSpan(trace_id, span_id, otlp)))
-                size += len(otlp)
-        return changes[:limit]
-
-
-def _by_position(runs: Iterator[Any], spans: Iterator[Any]) -> Iterator[tuple[bool, Any]]:
-    """Both, which are sorted, in one order of positions; True with those of ``runs``."""
-    run, span = next(runs, None), next(spans, None)
-    while run is not None or span is not None:
-        if span is None or (run is not None and run[0] < span[0]):
-            yield True, run
-            run = next(runs, None)
-        else:
-            yield False, span
-            span = next(spans, None)

@@ -7,8 +7,9 @@ from typing import Any
 
 import apsw
 
-from playhead_checkpoint import BlobFolder
 from playhead_receiver.span_view import STEPS
+from playhead_receiver.store.blobs import Blobs
+from playhead_receiver.store.instances import Instance, text_of
 from playhead_receiver.store.naming import agent_word
 from playhead_receiver.store.packing import Frame, TextIndex
 from playhead_receiver.store.prepare import (
@@ -21,9 +22,9 @@ from playhead_receiver.store.prepare import (
     resource_key,
 )
 from playhead_receiver.store.protocol import Receipt
-from playhead_receiver.store.sqlite.frames import frames_at
-from playhead_receiver.store.sqlite.instances import Instance, Instances, text_of
-from playhead_receiver.store.sqlite.shared import Shared
+from playhead_receiver.store.sql.frames import frames_at
+from playhead_receiver.store.sql.shared import Shared
+from playhead_receiver.store.sqlite.instances import Instances
 from playhead_receiver.store.texts import Texts, frame_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -41,7 +42,7 @@ class Rows:
     `forget` after a rollback: what is remembered may then not be true.
     """
 
-    def __init__(self, connection: apsw.Connection, blobs: BlobFolder) -> None:
+    def __init__(self, connection: apsw.Connection, blobs: Blobs) -> None:
         self._db = connection
         self._blobs = blobs
         self._instances = Instances(connection)
@@ -148,7 +149,7 @@ class Rows:
             known.started_ns = facts[0].time_ns
         self._instances.save(known)
         for trace_id, first in traces.items():
-            agent = text_of(first, a.PLAYHEAD_RUN_AGENT) or self._instances.agent_of(known)
+            agent = text_of(first, a.PLAYHEAD_RUN_AGENT) or known.name()
             self._touch_run(trace_id, agent, first.time_ns, now_ns)
             if self._join(trace_id, known):
                 changed.add(trace_id)
@@ -229,7 +230,7 @@ class Rows:
             if span.about.instance:
                 known = self._instances.get(span.about.instance)
                 self._join(bundle.trace_id, known)
-                agent = agent or self._instances.agent_of(known)
+                agent = agent or known.name()
         agent = agent or next((span.about.service for span in bundle.spans if span.about.service), "")
         agent = agent or next((span.summary.agent for span in bundle.spans if span.summary.agent), "")
         started_ns = min(span.summary.start_ns for span in bundle.spans)

@@ -105,7 +105,7 @@ CREATE TABLE run(
     steps INTEGER, errors INTEGER, summary BLOB) WITHOUT ROWID;
 CREATE INDEX run_age ON run(started_ns DESC, trace_id);
 CREATE INDEX run_state ON run(state, started_ns DESC, trace_id);
-CREATE INDEX run_stale ON run(stale) WHERE stale;
+CREATE INDEX run_stale ON run(stale) WHERE stale > 0;
 -- What runs are found by: agent, version, environment, conversation, model, provider, tool, error_type.
 CREATE TABLE run_word(
     kind INTEGER NOT NULL, word TEXT NOT NULL, started_ns INTEGER NOT NULL, trace_id BLOB NOT NULL,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import apsw
+from playhead_receiver.store.sql.db import Db
 
 REMEMBERED = 4096
 
@@ -12,7 +12,7 @@ REMEMBERED = 4096
 class Shared:
     """The rows of ``table``, ``resource`` or ``label``; the writer's."""
 
-    def __init__(self, connection: apsw.Connection, table: str) -> None:
+    def __init__(self, connection: Db, table: str) -> None:
         self._db = connection
         self._key = "key" if table == "resource" else "data"
         self._table = table
@@ -28,9 +28,12 @@ class Shared:
         """The row of a value; it has one from now on. ``data``: None where the key is all of it."""
         row = self._rows.get(key)
         if row is None:
-            values = (key, 0) if data is None else (key, data, 0)
+            columns, values = f"{self._key}, uses", (key, 0)
+            if data is not None:
+                columns, values = f"{self._key}, data, uses", (key, data, 0)
             self._db.execute(
-                f"INSERT OR IGNORE INTO {self._table} VALUES (NULL, {', '.join('?' * len(values))})",
+                f"INSERT INTO {self._table}({columns}) VALUES ({', '.join('?' * len(values))})"
+                " ON CONFLICT DO NOTHING",
                 values,
             )
             found: Any = self._db.execute(
@@ -56,7 +59,7 @@ class Shared:
         self._uses.clear()
 
 
-def release(db: apsw.Connection, trace_id: bytes) -> None:
+def release(db: Db, trace_id: bytes) -> None:
     """Count out the spans of a trace that are about to be deleted."""
     for table in ("resource", "label"):
         rows: Any = db.execute(
@@ -66,7 +69,7 @@ def release(db: apsw.Connection, trace_id: bytes) -> None:
             _count_out(db, table, row, count)
 
 
-def _count_out(db: apsw.Connection, table: str, row: int, count: int) -> bool:
+def _count_out(db: Db, table: str, row: int, count: int) -> bool:
     """So many spans less have it; whether that were all."""
     if count:
         db.execute(f"UPDATE {table} SET uses = uses - ? WHERE id = ?", (count, row))

@@ -11,14 +11,14 @@ import heapq
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import apsw
 import msgspec
 
-from playhead_checkpoint import BlobFolder
+from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.cutting import DIGEST_BYTES
 from playhead_receiver.store.prepare import blob_digests, fact_run, open_run
-from playhead_receiver.store.sqlite.frames import delete_frame, frame_at, frames_at, put_frame
-from playhead_receiver.store.sqlite.shared import release
+from playhead_receiver.store.sql.db import Db
+from playhead_receiver.store.sql.frames import delete_frame, frame_at, frames_at, put_frame
+from playhead_receiver.store.sql.shared import release
 from playhead_receiver.store.texts import (
     PLACE_BITS,
     TEXT,
@@ -36,7 +36,7 @@ _OF_AN_INSTANCE = ("fact_run", "fact_range", "content", "blob_part", "exchange")
 class Deletion:
     """Deletes runs; counts what went. The transaction is the caller's."""
 
-    def __init__(self, connection: apsw.Connection, blobs: BlobFolder) -> None:
+    def __init__(self, connection: Db, blobs: Blobs) -> None:
         self._db = connection
         self._blobs = blobs
         self._texts = Texts(lambda id: frames_at(connection, id))
@@ -70,8 +70,10 @@ class Deletion:
         for id, trace_id in bundles.items():
             for address in self._refers(id, self._items(id)):
                 if bundles.get(frame_of(address)) == trace_id:
-                    self._db.execute("INSERT OR IGNORE INTO text_link VALUES (?, ?)", (address, id))
-            self._db.execute("UPDATE bundle SET trace_id = x'' WHERE id = ?", (id,))
+                    self._db.execute(
+                        "INSERT INTO text_link VALUES (?, ?) ON CONFLICT DO NOTHING", (address, id)
+                    )
+            self._db.execute("UPDATE bundle SET trace_id = ? WHERE id = ?", (b"", id))
 
     def _shrink(self, bundles: Iterable[int]) -> None:
         """Take out of these, and of those that were kept for them, what nothing refers to any more."""
@@ -161,7 +163,7 @@ class Deletion:
             self._empty_facts(instance, traces, runs)
             return
         found: Any = self._db.execute(
-            "SELECT total(last - first + 1) FROM fact_range WHERE instance = ?", (instance,)
+            "SELECT coalesce(sum(last - first + 1), 0) FROM fact_range WHERE instance = ?", (instance,)
         ).get
         self.facts += int(found)
         for position, data, blobs in runs:

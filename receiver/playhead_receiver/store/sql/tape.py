@@ -1,4 +1,4 @@
-"""A tape in the SQLite store, read piece by piece."""
+"""A tape in a store, read piece by piece."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from playhead_receiver.store.prepare import open_run
-from playhead_receiver.store.sqlite.reader import Reader
+from playhead_receiver.store.sql.reader import Reader
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import CorruptTape, TapeError
 from playhead_semconv.facts import Content, Exchange, ExchangeId, Fact, digest_of
@@ -18,7 +18,7 @@ WHOLE_KEPT_BYTES = 32 * 1024 * 1024
 """Contents that were put together are kept, up to this much, for those that extend them."""
 
 
-class SqliteTape:
+class SqlTape:
     """The facts of one process instance. Fetches a stretch of facts at a time; safe from one thread."""
 
     def __init__(self, reader: Reader, instance: bytes) -> None:
@@ -112,10 +112,10 @@ class SqliteTape:
             if facts[0].seq <= seq <= facts[-1].seq:
                 return facts
         found: Any = self._reader.one(
-            "SELECT first, data, blobs FROM fact_run WHERE instance = ?1 AND last >= ?2 AND first >="
-            " coalesce((SELECT max(first) FROM fact_run WHERE instance = ?1 AND first <= ?2), 0)"
+            "SELECT first, data, blobs FROM fact_run WHERE instance = ? AND last >= ? AND first >="
+            " coalesce((SELECT max(first) FROM fact_run WHERE instance = ? AND first <= ?), 0)"
             " ORDER BY first LIMIT 1",
-            (row, seq),
+            (row, seq, row, seq),
         )
         if found is None:
             return None

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-import apsw
-
-from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.prepare import Prepared
 from playhead_receiver.store.protocol import Receipt
-from playhead_receiver.store.sqlite.rows import Rows
-from playhead_receiver.store.sqlite.schema import open_writer, speaking_of
 from playhead_semconv.errors import StoreUnavailable
 
 GROUP_BYTES = 32 * 1024 * 1024
@@ -23,7 +17,41 @@ GROUP_BYTES = 32 * 1024 * 1024
 
 
 T = TypeVar("T")
+D = TypeVar("D", covariant=True)
 _NOTHING: Final = object()
+
+
+class Hands(Protocol[D]):
+    """What an engine does for its writer, in the writer's thread. ``D``: its connection."""
+
+    @property
+    def name(self) -> str:
+        """What the store is called in messages."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """Position of the last change that is on disk."""
+        ...
+
+    def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
+        """Write all of them in one transaction, or nothing."""
+        ...
+
+    def transact(self, action: Callable[[D], T], forgets: bool) -> T:
+        """Let ``action`` change the tables, in one transaction.
+
+        ``forgets``: what is remembered of them may not be true afterwards.
+        """
+        ...
+
+    def empty_log(self) -> bool:
+        """Move the log into the tables and empty it; False if a reader held an older state too long."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
 
 
 class _Errand:
@@ -31,7 +59,7 @@ class _Errand:
 
     __slots__ = ("action", "done", "forgets")
 
-    def __init__(self, action: Callable[[apsw.Connection], Any] | None, forgets: bool) -> None:
+    def __init__(self, action: Callable[[Any], Any] | None, forgets: bool) -> None:
         self.action = action
         self.forgets = forgets
         self.done: Future[Any] = Future()
@@ -45,15 +73,11 @@ class _Job:
         self.receipt: Future[Receipt] = Future()
 
 
-class Writer:
+class Writer(Generic[D]):
     """Takes prepared batches from any thread; each is on disk when its receipt is given."""
 
-    def __init__(self, path: Path, blobs: BlobFolder) -> None:
-        self._path = path
-        with speaking_of(path):
-            self._db = open_writer(path)
-            self._rows = Rows(self._db, blobs)
-        self._position = self._rows.position
+    def __init__(self, hands: Hands[D]) -> None:
+        self._hands = hands
         self._jobs: queue.SimpleQueue[_Job | _Errand | None] = queue.SimpleQueue()
         self._gate = threading.Lock()
         self._closed = False
@@ -63,7 +87,7 @@ class Writer:
     @property
     def position(self) -> int:
         """Position of the last change that is on disk."""
-        return self._position
+        return self._hands.position
 
     def write(self, prepared: Prepared) -> Receipt:
         """Write one batch; on disk when it returns. `StoreUnavailable` if it cannot be."""
@@ -71,7 +95,7 @@ class Writer:
         self._put(job)
         return job.receipt.result()
 
-    def run(self, action: Callable[[apsw.Connection], T], *, forgets: bool = True) -> T:
+    def run(self, action: Callable[[D], T], *, forgets: bool = True) -> T:
         """Let ``action`` change the tables in a transaction; what it returns, when that is on disk.
 
         ``forgets``: what the writer remembers of the tables may not be true afterwards.
@@ -90,7 +114,7 @@ class Writer:
     def _put(self, job: _Job | _Errand) -> None:
         with self._gate:
             if self._closed:
-                raise StoreUnavailable(f"the store {self._path} is closed")
+                raise StoreUnavailable(f"the store {self._hands.name} is closed")
             self._jobs.put(job)
 
     def close(self) -> None:
@@ -111,7 +135,7 @@ class Writer:
                 group, after = self._gather(job)
                 self._write_group(group)
                 job = self._jobs.get() if after is _NOTHING else after
-        self._db.close()
+        self._hands.close()
 
     def _gather(self, first: _Job) -> tuple[list[_Job], Any]:
         """``first`` and the jobs that wait behind it; what stands behind these and is none."""
@@ -129,55 +153,22 @@ class Writer:
 
     def _do(self, errand: _Errand) -> None:
         try:
-            with speaking_of(self._path):
-                if errand.action is None:
-                    errand.done.set_result(self._empty_log())
-                else:
-                    errand.done.set_result(self._transact(errand.action))
+            if errand.action is None:
+                errand.done.set_result(self._hands.empty_log())
+            else:
+                errand.done.set_result(self._hands.transact(errand.action, errand.forgets))
         except BaseException as problem:  # whoever waits for it must hear of it, whatever it is
             errand.done.set_exception(problem)
-        finally:
-            if errand.forgets:
-                self._rows.forget()
-
-    def _empty_log(self) -> bool:
-        try:
-            self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except apsw.BusyError:
-            return False
-        return True
-
-    def _transact(self, action: Callable[[apsw.Connection], T]) -> T:
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            result = action(self._db)
-            self._db.execute("COMMIT")
-        except BaseException:
-            if self._db.in_transaction:
-                self._db.execute("ROLLBACK")
-            raise
-        return result
 
     def _write_group(self, group: list[_Job]) -> None:
         try:
-            with speaking_of(self._path):
-                receipts = self._commit([job.prepared for job in group])
+            receipts = self._hands.write([job.prepared for job in group])
         except BaseException as problem:  # whoever waits for a receipt must hear of it, whatever it is
-            self._rows.forget()
             if len(group) > 1:
                 for job in group:
                     self._write_group([job])
             else:
                 group[0].receipt.set_exception(problem)
             return
-        self._position = self._rows.position
         for job, receipt in zip(group, receipts, strict=True):
             job.receipt.set_result(receipt)
-
-    def _commit(self, batches: list[Prepared]) -> list[Receipt]:
-        def write(_: apsw.Connection) -> list[Receipt]:
-            receipts = [self._rows.write(prepared) for prepared in batches]
-            self._rows.write_counters()
-            return receipts
-
-        return self._transact(write)

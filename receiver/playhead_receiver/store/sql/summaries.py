@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-import apsw
 import msgspec
 
 from playhead_receiver.span_view import Entry, Label, ResourceSummary, Usage, resource_summary
@@ -19,6 +18,7 @@ from playhead_receiver.store.fold import (
 )
 from playhead_receiver.store.listing import measure_of
 from playhead_receiver.store.protocol import RunSummary
+from playhead_receiver.store.sql.db import Db
 
 WORDS = (
     "agent",
@@ -54,14 +54,14 @@ def stored_run(columns: tuple[Any, ...]) -> StoredRun:
     return StoredRun(RunRow(*columns[:8]), columns[8], columns[9])
 
 
-def summary(db: apsw.Connection, run: StoredRun, now_ns: int) -> RunSummary:
+def summary(db: Db, run: StoredRun, now_ns: int) -> RunSummary:
     """The summary of a run, made of its spans where it is not up to date."""
     fresh = run.kept is None or run.stale
     spans = folded(db, run.row.trace_id) if fresh else _decode.decode(run.kept or b"")
     return _summary(db, run.row, spans, now_ns)
 
 
-def _summary(db: apsw.Connection, run: RunRow, spans: SpanFold, now_ns: int) -> RunSummary:
+def _summary(db: Db, run: RunRow, spans: SpanFold, now_ns: int) -> RunSummary:
     found: Any = None
     if spans.resource:
         found = db.execute("SELECT data FROM resource WHERE id = ?", (spans.resource,)).get
@@ -76,12 +76,12 @@ def _summary(db: apsw.Connection, run: RunRow, spans: SpanFold, now_ns: int) -> 
     return summary_of(run, spans, about, [instance_of(db, member) for (member,) in members], now_ns)
 
 
-def folded(db: apsw.Connection, trace_id: bytes) -> SpanFold:
+def folded(db: Db, trace_id: bytes) -> SpanFold:
     """What the spans of a run say of it."""
     return fold_spans(span_rows(db, trace_id))
 
 
-def span_rows(db: apsw.Connection, trace_id: bytes) -> list[SpanRow]:
+def span_rows(db: Db, trace_id: bytes) -> list[SpanRow]:
     """The spans of a run without their content, finished and pending."""
     spans: list[SpanRow] = []
     rows: Any = db.execute(
@@ -116,9 +116,9 @@ def span_rows(db: apsw.Connection, trace_id: bytes) -> list[SpanRow]:
     return spans
 
 
-def outdated(db: apsw.Connection, limit: int) -> list[StoredRun]:
+def outdated(db: Db, limit: int) -> list[StoredRun]:
     """Runs whose summary is not up to date, those first that have waited for longest."""
-    rows: Any = db.execute(f"SELECT {COLUMNS} FROM run WHERE stale ORDER BY stale LIMIT ?", (limit,))
+    rows: Any = db.execute(f"SELECT {COLUMNS} FROM run WHERE stale > 0 ORDER BY stale LIMIT ?", (limit,))
     return [stored_run(row) for row in rows]
 
 
@@ -130,13 +130,13 @@ class Made(msgspec.Struct, frozen=True):
     summary: RunSummary
 
 
-def make(db: apsw.Connection, run: StoredRun, now_ns: int) -> Made:
+def make(db: Db, run: StoredRun, now_ns: int) -> Made:
     """Sum up a run."""
     spans = folded(db, run.row.trace_id)
     return Made(run, spans, _summary(db, run.row, spans, now_ns))
 
 
-def keep(db: apsw.Connection, made: Made) -> None:
+def keep(db: Db, made: Made) -> None:
     """Keep a summary, unless something has come since that changes it. For the writer."""
     run, spans, said = made.run.row, made.spans, made.summary
     state = said.status if said.status in ("success", "failure") else "open"
@@ -170,7 +170,7 @@ def keep(db: apsw.Connection, made: Made) -> None:
             )
 
 
-def differs(db: apsw.Connection, run: StoredRun) -> bool:
+def differs(db: Db, run: StoredRun) -> bool:
     """Whether a summary that counts as up to date is not what the spans say."""
     return not run.stale and (
         run.kept is None or _decode.decode(run.kept) != folded(db, run.row.trace_id)
@@ -205,7 +205,7 @@ def _label(data: bytes) -> Label:
     return _decode_label.decode(data)
 
 
-def instance_of(db: apsw.Connection, row: int) -> InstanceRow:
+def instance_of(db: Db, row: int) -> InstanceRow:
     """What the fold needs of an instance."""
     found: Any = db.execute(
         "SELECT instance, trace_id, span_id, started_ns, seen_ns, heartbeat_ns, exited, failed, last_seq"

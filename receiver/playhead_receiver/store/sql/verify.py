@@ -5,26 +5,21 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Any
 
-import apsw
-
-from playhead_checkpoint import BlobFolder
 from playhead_receiver.span_view import open_frame, parse_span
+from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.cutting import DIGEST_BYTES
 from playhead_receiver.store.prepare import blob_digests, open_run
-from playhead_receiver.store.sqlite.frames import frames_at
-from playhead_receiver.store.sqlite.summaries import COLUMNS, differs, stored_run
+from playhead_receiver.store.sql.db import Db
+from playhead_receiver.store.sql.frames import frames_at
+from playhead_receiver.store.sql.summaries import COLUMNS, differs, stored_run
 from playhead_receiver.store.texts import Texts, addresses_in, frame_of, items_of
 from playhead_receiver.store.upkeep import Finding
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import digest_of
 
 
-def verify(db: apsw.Connection, blobs: BlobFolder) -> Iterator[Finding]:
+def verify(db: Db, blobs: Blobs) -> Iterator[Finding]:
     """What is wrong, one finding after the other."""
-    rows: Any = db.execute("PRAGMA integrity_check(20)")
-    for (said,) in rows:
-        if said != "ok":
-            yield Finding("database", "store.sqlite", str(said))
     yield from _spans(db)
     yield from _texts(db)
     yield from _links(db)
@@ -32,11 +27,11 @@ def verify(db: apsw.Connection, blobs: BlobFolder) -> Iterator[Finding]:
     yield from _runs(db)
 
 
-def _reading(db: apsw.Connection) -> Texts:
+def _reading(db: Db) -> Texts:
     return Texts(lambda id: frames_at(db, id))
 
 
-def _spans(db: apsw.Connection) -> Generator[Finding]:
+def _spans(db: Db) -> Generator[Finding]:
     texts = _reading(db)
     rows: Any = db.execute(
         "SELECT trace_id, span_id, bundle, place, resource.data FROM span LEFT JOIN resource"
@@ -56,7 +51,7 @@ def _spans(db: apsw.Connection) -> Generator[Finding]:
             yield Finding("span", where, f"it is {view.trace_id.hex()}/{view.span_id.hex()}")
 
 
-def _texts(db: apsw.Connection) -> Generator[Finding]:
+def _texts(db: Db) -> Generator[Finding]:
     texts = _reading(db)
     rows: Any = db.execute("SELECT digest, address FROM text ORDER BY address")
     for digest, address in rows:
@@ -69,7 +64,7 @@ def _texts(db: apsw.Connection) -> Generator[Finding]:
             yield Finding("text", digest.hex(), f"what is at {address} differs from its digest")
 
 
-def _links(db: apsw.Connection) -> Generator[Finding]:
+def _links(db: Db) -> Generator[Finding]:
     """References between bundles of different traces without a link, and links to nothing."""
     owners: dict[int, bytes] = {}
     rows: Any = db.execute("SELECT id, trace_id FROM bundle")
@@ -86,16 +81,15 @@ def _links(db: apsw.Connection) -> Generator[Finding]:
         except Exception as problem:
             yield Finding("text", f"frame {id}", _said(problem))
             continue
-        linked: Any = db.execute(
-            "SELECT target FROM text_link JOIN json_each(?) ON target = value WHERE bundle = ?",
-            (str(sorted(refers)), id),
-        )
-        known = {row[0] for row in linked}
         for address in sorted(refers):
             owner = owners.get(frame_of(address))
             if owner is None:
                 yield Finding("link", f"frame {id}", f"frame {frame_of(address)} is missing")
-            elif address not in known and frame_of(address) != id and (owner != owners[id] or not owner):
+            elif (
+                frame_of(address) != id
+                and (owner != owners[id] or not owner)
+                and not _is_linked(db, address, id)
+            ):
                 yield Finding("link", f"frame {id}", f"text {address} of another run is not linked")
     rows = db.execute("SELECT target, bundle FROM text_link")
     for target, id in rows:
@@ -103,7 +97,14 @@ def _links(db: apsw.Connection) -> Generator[Finding]:
             yield Finding("link", f"frame {id}", f"a link to text {target} is left over")
 
 
-def _facts(db: apsw.Connection, blobs: BlobFolder) -> Generator[Finding]:
+def _is_linked(db: Db, address: int, bundle: int) -> bool:
+    found: Any = db.execute(
+        "SELECT 1 FROM text_link WHERE target = ? AND bundle = ?", (address, bundle)
+    ).get
+    return found is not None
+
+
+def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
     there: dict[int, list[tuple[int, int]]] = {}
     rows: Any = db.execute(
         "SELECT fact_run.instance, first, last, data, blobs, instance.instance FROM fact_run"
@@ -144,7 +145,7 @@ def _facts(db: apsw.Connection, blobs: BlobFolder) -> Generator[Finding]:
             )
 
 
-def _runs(db: apsw.Connection) -> Generator[Finding]:
+def _runs(db: Db) -> Generator[Finding]:
     rows: Any = db.execute(
         "SELECT DISTINCT trace_id FROM span WHERE trace_id NOT IN (SELECT trace_id FROM run)"
     )

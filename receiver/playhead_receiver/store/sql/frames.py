@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import apsw
 import msgspec
 
 from playhead_receiver.store.blocks import open_block, pack_block
 from playhead_receiver.store.frames import compress, decompress
+from playhead_receiver.store.sql.db import Db
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
-def frames_at(db: apsw.Connection, bundle: int) -> dict[int, bytes]:
+def frames_at(db: Db, bundle: int) -> dict[int, bytes]:
     """Plain frames by number: that of ``bundle`` and those that lie with it; empty if it is not here."""
     found: Any = db.execute(
         "SELECT bundle.data, block.data FROM bundle LEFT JOIN block ON block.id = bundle.block"
@@ -28,32 +28,33 @@ def frames_at(db: apsw.Connection, bundle: int) -> dict[int, bytes]:
     return {} if block is None else open_block(block)
 
 
-def frame_at(db: apsw.Connection, bundle: int) -> bytes | None:
+def frame_at(db: Db, bundle: int) -> bytes | None:
     """The plain frame of a bundle, None if it is not here."""
     return frames_at(db, bundle).get(bundle)
 
 
-def put_frame(db: apsw.Connection, bundle: int, items: list[Any]) -> None:
+def put_frame(db: Db, bundle: int, items: list[Any]) -> None:
     """Replace the frame of a bundle."""
     _part_block(db, bundle)
     db.execute("UPDATE bundle SET data = ? WHERE id = ?", (compress(_encode(items)), bundle))
 
 
-def delete_frame(db: apsw.Connection, bundle: int) -> None:
+def delete_frame(db: Db, bundle: int) -> None:
     """Delete a bundle and its frame."""
     _part_block(db, bundle)
     db.execute("DELETE FROM bundle WHERE id = ?", (bundle,))
 
 
-def join_frames(db: apsw.Connection, frames: dict[int, bytes]) -> None:
+def join_frames(db: Db, frames: dict[int, bytes]) -> None:
     """Put frames that lie alone into one block."""
-    db.execute("INSERT INTO block VALUES (NULL, ?)", (pack_block(frames),))
-    number = db.last_insert_rowid()
+    number: Any = db.execute(
+        "INSERT INTO block(data) VALUES (?) RETURNING id", (pack_block(frames),)
+    ).get
     for bundle in frames:
         db.execute("UPDATE bundle SET data = NULL, block = ? WHERE id = ?", (number, bundle))
 
 
-def _part_block(db: apsw.Connection, bundle: int) -> None:
+def _part_block(db: Db, bundle: int) -> None:
     """Put the frames of a bundle's block back into their rows. Whoever touches one touches most."""
     number: Any = db.execute("SELECT block FROM bundle WHERE id = ?", (bundle,)).get
     if number is None:

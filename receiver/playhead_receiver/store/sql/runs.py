@@ -10,8 +10,8 @@ from typing import Any
 
 from playhead_receiver.store.listing import NANO, Place, asks_for, order_of, place_after
 from playhead_receiver.store.protocol import Query, RunSummary
-from playhead_receiver.store.sqlite.reader import Reader
-from playhead_receiver.store.sqlite.summaries import (
+from playhead_receiver.store.sql.reader import Reader
+from playhead_receiver.store.sql.summaries import (
     COLUMNS,
     WORDS,
     StoredRun,
@@ -44,7 +44,7 @@ class Runs:
         """Summaries, in the order that the query wants."""
         after = place_after(query)
         now_ns = time.time_ns()
-        rows = self._reader.all(f"SELECT {COLUMNS} FROM run WHERE stale OR summary IS NULL")
+        rows = self._reader.all(f"SELECT {COLUMNS} FROM run WHERE stale > 0 OR summary IS NULL")
         changing = {row[0]: stored_run(row) for row in rows}
         kept = (one for one in self._kept(query, after) if one[1].row.trace_id not in changing)
         found = merge(kept, self._changing(query, after, changing, now_ns), key=lambda one: one[0])

@@ -1,0 +1,28 @@
+"""What requests have started and not waited for."""
+
+from __future__ import annotations
+
+import asyncio
+
+from playhead_instrumentation.drivers.driver import Driver
+from playhead_instrumentation.drivers.real_time import REAL
+from playhead_instrumentation.lanes import Shadow, of_requests
+
+LOOK_S = 0.01
+"""How often it is looked whether that goes on."""
+
+PATIENCE_S = 5.0
+"""It is waited for so long after the tape holds nothing for it."""
+
+
+async def rest(driver: Driver) -> None:
+    """Wait for the tasks that requests have left behind."""
+    mine = asyncio.current_task()
+    until_s = REAL.now_s() + PATIENCE_S
+    with Shadow():
+        while any(not task.done() for task in of_requests if task is not mine):
+            if REAL.now_s() >= until_s:
+                return
+            if driver.gate.expects():
+                until_s = REAL.now_s() + PATIENCE_S
+            await asyncio.sleep(LOOK_S)

@@ -1,0 +1,101 @@
+"""Process instances as a writer knows them: what each has said of itself, and which facts are here."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Any
+
+from playhead_receiver.span_view import resource_summary
+from playhead_receiver.store.fold import HEARTBEAT_NS
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import MalformedOtlp
+from playhead_semconv.facts import Fact
+
+LONGEST_HEARTBEAT_MS = 24 * 3600 * 1000
+
+
+@dataclass(slots=True)
+class Instance:
+    """What the writer knows of a process instance: its row, and what of it is here."""
+
+    row: int
+    resource: bytes | None
+    trace_id: bytes = b""
+    span_id: bytes = b""
+    agent: str = ""
+    started_ns: int = 0
+    seen_ns: int = 0
+    heartbeat_ns: int = HEARTBEAT_NS
+    exited: bool = False
+    failed: bool = False
+    last_seq: int = -1
+    firsts: list[int] = field(default_factory=list[int])
+    lasts: list[int] = field(default_factory=list[int])
+
+    def has(self, seq: int) -> bool:
+        """Whether the fact of this number is here."""
+        place = bisect_right(self.firsts, seq) - 1
+        return place >= 0 and seq <= self.lasts[place]
+
+    def fold(self, fact: Fact) -> None:
+        """What a process fact says of its process."""
+        self.last_seq = max(self.last_seq, number_of(fact, a.PLAYHEAD_PROCESS_LAST_SEQ, -1))
+        if fact.name == e.PLAYHEAD_PROCESS_START:
+            self.trace_id, self.span_id = fact.trace_id, fact.span_id
+            self.agent = text_of(fact, a.PLAYHEAD_RUN_AGENT)
+            self.started_ns = fact.time_ns
+            interval_ms = number_of(fact, a.PLAYHEAD_PROCESS_HEARTBEAT_MS, 0)
+            if 0 < interval_ms <= LONGEST_HEARTBEAT_MS:
+                self.heartbeat_ns = interval_ms * 1_000_000
+        elif fact.name == e.PLAYHEAD_PROCESS_EXIT:
+            self.exited = True
+            code = number_of(fact, a.PLAYHEAD_PROCESS_EXIT_CODE, 0)
+            self.failed = code != 0 or a.PLAYHEAD_ERROR_QUALNAME in fact.attributes
+
+    def name(self) -> str:
+        """Name of the agent that it runs, as far as it is known."""
+        if self.agent:
+            return self.agent
+        if self.resource is None:
+            return ""
+        try:
+            return resource_summary(self.resource).service
+        except MalformedOtlp:
+            return ""
+
+
+COLUMNS = (
+    "id, resource, trace_id, span_id, agent, started_ns, seen_ns, heartbeat_ns, exited, failed, last_seq"
+)
+
+
+def recall(row: Any) -> Instance:
+    """An instance of its row, read as `COLUMNS`."""
+    id, resource, trace_id, span_id, agent, started_ns, seen_ns, heartbeat_ns, exited, failed, last = row
+    return Instance(
+        row=id,
+        resource=resource,
+        trace_id=trace_id,
+        span_id=span_id,
+        agent=agent,
+        started_ns=started_ns,
+        seen_ns=seen_ns,
+        heartbeat_ns=heartbeat_ns,
+        exited=bool(exited),
+        failed=bool(failed),
+        last_seq=last,
+    )
+
+
+def text_of(fact: Fact, name: str) -> str:
+    """A text attribute, empty if it is not there or no text."""
+    value = fact.attributes.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def number_of(fact: Fact, name: str, default: int) -> int:
+    """A whole number, ``default`` if it is not there or none."""
+    value = fact.attributes.get(name)
+    return value if type(value) is int else default

@@ -1,0 +1,235 @@
+"""What is read into a full text index, and what is made of its answers: the same for every engine.
+
+The row of a text is its address, the row of a fact its position.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from playhead_receiver.store.plain import plain_text, words_of_span
+from playhead_receiver.store.prepare import open_run
+from playhead_receiver.store.protocol import Store, StoredSpan
+from playhead_receiver.store.sql.reader import Reader
+from playhead_receiver.store.texts import PLACE_BITS, TEXT, Texts, address_of
+from playhead_receiver.store.upkeep import Hit, Lag
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import PlayheadError, UsageError
+from playhead_semconv.facts import Fact
+from playhead_semconv.otlp import attributes_of
+
+if TYPE_CHECKING:
+    from playhead_receiver.derive import Deriver
+
+AT_ONCE = 64
+"""Bundles, and runs of facts, that one transaction indexes."""
+LONGEST_BYTES = 4 * 1024 * 1024
+"""Of a longer text the beginning is indexed."""
+AROUND = 60
+"""Characters of a text that are shown on either side of what was found."""
+TEXT_WORDS, FACT_WORDS = "text_words", "fact_words"
+"""The two tables of an index: rows are addresses of texts, and positions of facts."""
+_SAID = frozenset((e.PLAYHEAD_EXCHANGE_REQUEST, e.PLAYHEAD_EFFECT))
+"""Facts whose bodies are searched. Responses are searched as spans that they were made into."""
+PATIENCE_S = 30.0
+"""How long a bundle waits for the facts that its spans refer to."""
+_WORD = re.compile(r"\w+")
+
+
+class Searcher:
+    """Reads what is stored for an index, and shows what it found. An engine keeps the index."""
+
+    def __init__(self, reader: Reader, store: Store) -> None:
+        self._reader = reader
+        self._store = store
+        self._waits = (0, 0.0)
+        """The bundle that waits for facts, and until when."""
+
+    def _deriver(self) -> Deriver:
+        from playhead_receiver.derive import Deriver  # it reads stores, so it imports them
+
+        return Deriver(self._store)
+
+    def _read_on(
+        self, bundle: int, position: int, put: Callable[[str, int, str], None]
+    ) -> tuple[int, int, int]:
+        """Read some of what came behind a bundle and a position, and give what it says to ``put``.
+
+        How many bundles and runs of facts that were, and how far it is read now.
+        """
+        bundles = self._reader.all(
+            "SELECT id, trace_id FROM bundle WHERE id > ? ORDER BY id LIMIT ?", (bundle, AT_ONCE)
+        )
+        runs = self._reader.all(
+            "SELECT position, last, data, blobs FROM fact_run WHERE position > ?"
+            " ORDER BY position LIMIT ?",
+            (position, AT_ONCE),
+        )
+        deriver, texts = self._deriver(), self._reader.texts()
+        count = len(runs)
+        for id, trace_id in bundles:
+            spans = self._spans_of(id, trace_id, texts)
+            if self._must_wait(id, spans, deriver):
+                break
+            for place, words in _words(id, texts.items(id), spans, deriver):
+                put(TEXT_WORDS, address_of(id, place), words)
+            bundle = id
+            count += 1
+        for at, last, data, blobs in runs:
+            for fact in open_run(data, blobs, self._reader.blobs):
+                words = _words_of_fact(fact)
+                if words:
+                    put(FACT_WORDS, at - last + fact.seq, words)
+            position = at
+        return count, bundle, position
+
+    def _lag(self, bundle: int, position: int) -> Lag:
+        """What is behind a bundle and a position."""
+        bundles = self._reader.one("SELECT count(*) FROM bundle WHERE id > ?", (bundle,))
+        runs = self._reader.one("SELECT count(*) FROM fact_run WHERE position > ?", (position,))
+        return Lag(bundles[0] if bundles else 0, runs[0] if runs else 0)
+
+    def _hits(self, texts: list[int], facts: list[int], text: str, limit: int) -> list[Hit]:
+        """What rows of the index mean, newest first; ``text``: what was searched for."""
+        words = [word.casefold() for word in _WORD.findall(text)]
+        hits = [*self._text_hits(texts, words), *self._fact_hits(facts, words)]
+        hits.sort(key=lambda hit: hit.time_ns, reverse=True)
+        return hits[:limit]
+
+    def _spans_of(self, id: int, trace_id: bytes, texts: Texts) -> dict[int, StoredSpan]:
+        """The spans of a bundle by their places."""
+        rows = self._reader.all(
+            "SELECT place, span_id, resource.data FROM span JOIN resource ON resource.id = span.resource"
+            " WHERE trace_id = ? AND bundle = ?",
+            (trace_id, id),
+        )
+        found: dict[int, StoredSpan] = {}
+        for place, span_id, resource in rows:
+            try:
+                found[place] = StoredSpan(trace_id, span_id, resource + texts.span(id, place))
+            except PlayheadError:  # what cannot be read cannot be found; `verify` says so
+                continue
+        return found
+
+    def _must_wait(self, id: int, spans: dict[int, StoredSpan], deriver: Deriver) -> bool:
+        """Whether facts are still to come that spans of a bundle refer to."""
+        if all(not _refers(span) or deriver.is_whole(span) for span in spans.values()):
+            return False
+        if self._waits[0] != id:
+            self._waits = (id, time.monotonic() + PATIENCE_S)
+        return time.monotonic() < self._waits[1]
+
+    def _text_hits(self, addresses: list[int], words: list[str]) -> Iterator[Hit]:
+        texts = self._reader.texts()
+        deriver = self._deriver()
+        for address in addresses:
+            bundle, place = address >> PLACE_BITS, address & (1 << PLACE_BITS) - 1
+            found: Any = self._reader.one(
+                "SELECT span.trace_id, span_id, start_ns, place, resource.data FROM bundle"
+                " JOIN span ON span.trace_id = bundle.trace_id AND span.bundle = bundle.id"
+                " JOIN resource ON resource.id = span.resource"
+                " WHERE bundle.id = ? AND place <= ? ORDER BY place DESC LIMIT 1",
+                (bundle, place),
+            ) or self._reader.one(
+                "SELECT span.trace_id, span_id, start_ns, -1, x'' FROM text_link JOIN bundle"
+                " ON bundle.id = text_link.bundle JOIN span ON span.trace_id = bundle.trace_id"
+                " AND span.bundle = bundle.id WHERE text_link.target = ? ORDER BY place LIMIT 1",
+                (address,),
+            )
+            if found is None:
+                continue
+            trace_id, span_id, start_ns, at, resource = found
+            try:
+                if at == place:
+                    stored = StoredSpan(trace_id, span_id, resource + texts.span(bundle, place))
+                    whole = f"{words_of_span(stored.otlp)} {_answer(deriver, stored)}"
+                else:
+                    whole = _whole(texts, address, texts.items(bundle)[place] if at >= 0 else None)
+            except PlayheadError:
+                continue
+            yield Hit(trace_id.hex(), span_id.hex(), start_ns, _excerpt(whole, words))
+
+    def _fact_hits(self, positions: list[int], words: list[str]) -> Iterator[Hit]:
+        for position in positions:
+            found: Any = self._reader.one(
+                "SELECT position, last, data, blobs FROM fact_run WHERE position >= ?"
+                " ORDER BY position LIMIT 1",
+                (position,),
+            )
+            if found is None:
+                continue
+            at, last, data, blobs = found
+            for fact in open_run(data, blobs, self._reader.blobs):
+                if fact.seq == last - at + position and fact.trace_id:
+                    excerpt = _excerpt(_words_of_fact(fact), words)
+                    yield Hit(fact.trace_id.hex(), fact.span_id.hex(), fact.time_ns, excerpt)
+
+
+def phrases(text: str) -> list[tuple[str, bool]]:
+    """What was typed: words, and phrases in quotes; True with a beginning of a word (``*``).
+
+    `UsageError` if there is none.
+    """
+    found: list[tuple[str, bool]] = []
+    for phrase, word in re.findall(r'"([^"]*)"|(\S+)', text):
+        said = phrase or word.rstrip("*")
+        if _WORD.search(said):
+            found.append((said.replace('"', " "), word.endswith("*")))
+    if not found:
+        raise UsageError("there is no word to search for")
+    return found
+
+
+def _words(
+    id: int, items: list[Any], spans: dict[int, StoredSpan], deriver: Deriver
+) -> Iterator[tuple[int, str]]:
+    """What the items of a bundle say, by their places."""
+    for place, item in enumerate(items):
+        if place in spans:
+            yield place, f"{words_of_span(spans[place].otlp)} {_answer(deriver, spans[place])}"
+        elif isinstance(item, bytes):
+            yield place, plain_text(item[:LONGEST_BYTES])
+        elif item is not None and item[0] == TEXT:
+            words = " ".join(plain_text(part) for part in item[2:] if isinstance(part, bytes))
+            if words:
+                yield place, words
+
+
+def _whole(texts: Texts, address: int, item: Any) -> str:
+    if item is None or isinstance(item, bytes):
+        return plain_text(texts.text(address))
+    return " ".join(plain_text(part) for part in item[2:] if isinstance(part, bytes))
+
+
+def _words_of_fact(fact: Fact) -> str:
+    if fact.name not in _SAID or fact.body is None or not fact.body.inline:
+        return ""
+    data = fact.body.inline[:LONGEST_BYTES]
+    return "" if b"\0" in data[:1024] else plain_text(data)
+
+
+def _answer(deriver: Deriver, stored: StoredSpan) -> str:
+    """What a span that refers to its exchange was answered."""
+    if not _refers(stored):
+        return ""
+    try:
+        said = attributes_of(deriver.whole(stored).scope_spans[0].spans[0].attributes)
+    except PlayheadError:  # what cannot be read cannot be found; `verify` says so
+        return ""
+    return plain_text(str(said.get(a.GEN_AI_OUTPUT_MESSAGES, "")).encode())
+
+
+def _refers(stored: StoredSpan) -> bool:
+    return a.PLAYHEAD_WIRE.encode() in stored.otlp
+
+
+def _excerpt(text: str, words: list[str]) -> str:
+    folded = text.casefold() if len(text.casefold()) == len(text) else text.lower()
+    at = next((place for word in words if (place := folded.find(word)) >= 0), 0)
+    begin, end = max(0, at - AROUND), min(len(text), at + AROUND)
+    shown = " ".join(text[begin:end].split())
+    return ("…" if begin else "") + shown + ("…" if end < len(text) else "")

@@ -1,0 +1,65 @@
+"""A service of Django that asks a model: whole answers, streamed ones, as WSGI and as ASGI."""
+
+import json
+import os
+import sys
+import time
+import uuid
+from wsgiref.simple_server import make_server
+
+import django
+from django.conf import settings
+from django.core.asgi import get_asgi_application
+from django.core.wsgi import get_wsgi_application
+from django.http import JsonResponse, StreamingHttpResponse
+from django.urls import path
+from openai import AsyncOpenAI, OpenAI
+
+BOOTED = os.urandom(4).hex()
+settings.configure(
+    ALLOWED_HOSTS=["*"],
+    SECRET_KEY="none",
+    ROOT_URLCONF=__name__,
+    MIDDLEWARE=["django.middleware.common.CommonMiddleware"],
+)
+django.setup()
+
+
+def asked(request):
+    question = json.loads(request.body)["text"]
+    return {"model": "gpt-5.5", "messages": [{"role": "user", "content": question}]}
+
+
+def chat(request):
+    answer = OpenAI().chat.completions.create(**asked(request))
+    said = answer.choices[0].message.content
+    return JsonResponse({"answer": said, "booted": BOOTED, "at": time.time(), "id": str(uuid.uuid4())})
+
+
+async def later(request):
+    answer = await AsyncOpenAI().chat.completions.create(**asked(request))
+    return JsonResponse({"answer": answer.choices[0].message.content, "id": str(uuid.uuid4())})
+
+
+def stream(request):
+    def pieces():
+        with OpenAI().chat.completions.create(**asked(request), stream=True) as answer:
+            for chunk in answer:
+                if chunk.choices:
+                    yield f"data: {chunk.choices[0].delta.content} {uuid.uuid4()}\n\n"
+
+    return StreamingHttpResponse(pieces(), content_type="text/event-stream")
+
+
+def broken(request):
+    raise ValueError("broken")
+
+
+urlpatterns = [path("chat", chat), path("later", later), path("stream", stream), path("broken", broken)]
+wsgi = get_wsgi_application()
+asgi = get_asgi_application()
+
+if __name__ == "__main__":
+    with make_server("127.0.0.1", 0, wsgi) as server:
+        print(f"http://127.0.0.1:{server.server_port}", flush=True, file=sys.stderr)
+        server.serve_forever()
