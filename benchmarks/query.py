@@ -8,6 +8,7 @@ import random
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 from ingest_load import TEXT, Load, requests
@@ -23,7 +24,22 @@ def fill(store: Upkeep, spans: int) -> list[bytes]:
     intake = Intake(store)
     for request in requests(Load(max(4, spans // (2 * STEPS + 1)), STEPS)):
         intake.export("traces", request.body)
+    while store.sum_up(1000):
+        pass
+    while store.compact(quiet_s=0.0):
+        pass
     return [bytes.fromhex(run.trace_id) for run in store.runs(Query(mode=None, limit=1 << 40))]
+
+
+def add_long_run(store: Upkeep, spans: int) -> bytes:
+    """Store one run of about so many spans, in the light profile; its trace id."""
+    intake, known = Intake(store), {run.trace_id for run in store.runs(Query(mode=None, limit=1 << 40))}
+    for request in requests(Load(1, spans // 2, "light", 512, seed=99)):
+        intake.export("traces", request.body)
+    while store.sum_up():
+        pass
+    runs = store.runs(Query(mode=None, limit=1 << 40))
+    return next(bytes.fromhex(run.trace_id) for run in runs if run.trace_id not in known)
 
 
 def timed(count: int, ask: Callable[[], object]) -> dict[str, float]:
@@ -42,6 +58,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--spans", type=int, default=50_000)
     parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--long", type=int, default=50_000, help="spans of the one long run")
+    parser.add_argument("--no-index", action="store_true", help="without a search index")
     parser.add_argument("--json", type=Path, help="write all figures here")
     given = parser.parse_args()
     rng = random.Random(5)
@@ -51,8 +69,9 @@ def main() -> None:
         begin = time.perf_counter()
         traces = fill(store, given.spans)
         filled_s = time.perf_counter() - begin
+        long = add_long_run(store, given.long)
         begin = time.perf_counter()
-        while store.index():
+        while not given.no_index and store.index():
             pass
         indexed_s = time.perf_counter() - begin
         used = store.size_bytes()
@@ -66,11 +85,21 @@ def main() -> None:
                 given.count, lambda: list(store.runs(Query(agent="bench")))
             ),
             "the newest 50 that failed": timed(
-                given.count // 4, lambda: list(store.runs(Query(status="failure")))
+                given.count, lambda: list(store.runs(Query(status="failure")))
             ),
-            "one word": timed(given.count, lambda: store.search(rng.choice(words))),
-            "two words": timed(given.count, lambda: store.search(" ".join(rng.sample(words, 2)))),
+            "the newest 50 with errors, of a model": timed(
+                given.count, lambda: list(store.runs(Query(has_errors=True, model="gpt-4o")))
+            ),
+            "the 50 dearest": timed(given.count, lambda: list(store.runs(Query(sort="cost")))),
+            f"the first 500 of a run of {given.long:,} spans": timed(
+                given.count // 4, lambda: list(islice(store.spans(long), 500))
+            ),
         }
+        if not given.no_index:
+            found |= {
+                "one word": timed(given.count, lambda: store.search(rng.choice(words))),
+                "two words": timed(given.count, lambda: store.search(" ".join(rng.sample(words, 2)))),
+            }
         store.close()
     spans = len(traces) * (2 * STEPS + 1)
     print(

@@ -175,7 +175,7 @@ def long_tapes(counts: tuple[int, ...]) -> list[dict[str, Any]]:
             tape = Path(folder) / f"{count}-{size_bytes}.tape"
             with provider() as url:
                 run("playhead", tape, count, size_bytes, url, replaying=False)
-            load = "from playhead_instrumentation.__main__ import load\n" + LOAD
+            load = "from playhead_instrumentation.tape_files import load\n" + LOAD
             loads = [
                 json.loads(subprocess.check_output([sys.executable, "-c", load, str(tape)], cwd=HERE))
                 for _ in range(3)

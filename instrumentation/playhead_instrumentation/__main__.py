@@ -16,19 +16,15 @@ is recorded; the plan is that of `playhead_semconv.plans`. Exit status: the prog
 from __future__ import annotations
 
 import argparse
-import mmap
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_instrumentation import checks, process_facts, session
 from playhead_instrumentation.program import Program
-from playhead_semconv import events as e
-from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeError
-from playhead_semconv.facts import Fact
-from playhead_semconv.tapes import IndexedTape
+from playhead_instrumentation.tape_files import load, load_several
+from playhead_semconv.errors import PlayheadError, ReplayFailed
 
 if TYPE_CHECKING:
     from playhead_instrumentation.drivers.driver import Driver
@@ -66,9 +62,7 @@ def _record(words: list[str]) -> Program:
 
 
 def _replay(words: list[str]) -> Program | Service:
-    from playhead_instrumentation.bootstrap.start import start_recording
-    from playhead_instrumentation.drivers.allowed import Allowed
-    from playhead_instrumentation.tape_writer import TapeWriter
+    from playhead_instrumentation.bootstrap.replayed import Replayed
 
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation replay")
     parser.add_argument("--tape", required=True, type=Path, help="the tape that answers")
@@ -82,23 +76,20 @@ def _replay(words: list[str]) -> Program | Service:
     parser.add_argument("words", nargs=argparse.REMAINDER, help="the program")
     asked = parser.parse_args(words)
     program = Program.of_words(asked.words)
-    tape = load(asked.tape)
-    forks = [] if asked.forks is None else load_several(asked.forks)
     for path in asked.check:
         checks.load(path)
     process_facts.announce(program.script, program.words(), program.source or "")
-    allowed = Allowed(frozenset(asked.live), frozenset(asked.allow))
-    start_recording(
-        tape=tape,
-        sink=TapeWriter(asked.now),
-        origin=asked.origin,
-        allowed=allowed,
-        scratch=asked.scratch,
+    replayed = Replayed(
+        str(asked.now),
+        str(asked.forks or ""),
+        asked.scratch,
+        asked.origin,
+        tuple(asked.live),
+        tuple(asked.allow),
+        tuple(asked.check),
+        Replayed.held(),
     )
-    running = session.current()
-    if running is None or not running.driver.closed:
-        raise ReplayFailed("the replay could not start, and the program is not run for real")
-    running.forks = forks
+    running = replayed.start(load(asked.tape))
     return _served(running.driver, program)
 
 
@@ -133,39 +124,6 @@ def _fork(words: list[str]) -> Program | Service:
         raise ReplayFailed("the fork could not start, and the program is not run for real")
     running.forks = forks
     return _served(running.driver, program)
-
-
-def load(path: Path) -> IndexedTape:
-    """The tape of a file, whole and with content. `TapeError` where it is not.
-
-    The file is mapped: of the tape, what is in use is in memory.
-    """
-    from playhead_semconv.frames import scan_whole
-    from playhead_semconv.tapes import MemoryTape, gather
-
-    with open(path, "rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else None
-    data = memoryview(mapped or b"")
-    tape, *_ = gather(data, scan_whole(data, path.name)).tapes or [MemoryTape(())]
-    tape.require_whole()
-    if any(one.body is not None and one.body.size and not one.body.digest for one in _requests(tape)):
-        raise TapeError("the tape holds no content: it was recorded with content=metadata")
-    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
-        mapped.madvise(mmap.MADV_DONTNEED)  # what was read to find what lies where
-    return tape
-
-
-def load_several(path: Path) -> list[IndexedTape]:
-    """The tapes of a file of several processes."""
-    from playhead_semconv.frames import scan_whole
-    from playhead_semconv.tapes import gather
-
-    data = path.read_bytes()
-    return gather(data, scan_whole(data, path.name)).tapes
-
-
-def _requests(tape: IndexedTape) -> Iterator[Fact]:
-    return tape.named(e.PLAYHEAD_EXCHANGE_REQUEST)
 
 
 if __name__ == "__main__":

@@ -60,6 +60,8 @@ class Process:
         self._parent = b""
         self._forked_in: dict[int, tuple[str, str]] = {}
         """In which exchange a thread is about to fork, and which process the fork goes on from."""
+        self._execs: set[int] = set()
+        """Threads whose forks become other programs."""
         self._redactor = redactor
         self._imported = Imported()
 
@@ -83,16 +85,20 @@ class Process:
         self._append(e.PLAYHEAD_PROCESS_EXIT, attributes)
 
     @contextmanager
-    def forks(self, exchange: str, origin: str = "") -> Generator[None]:
-        """This thread forks inside, in an exchange of that id.
+    def forks(self, exchange: str, origin: str = "", *, execs: bool = False) -> Generator[None]:
+        """This thread forks inside, in an exchange of that id; ``execs``: to become another program.
 
         ``origin``: the instance on whose tape the forked process goes on, hex.
         """
-        self._forked_in[threading.get_ident()] = exchange, origin
+        thread = threading.get_ident()
+        self._forked_in[thread] = exchange, origin
+        if execs:
+            self._execs.add(thread)
         try:
             yield
         finally:
-            del self._forked_in[threading.get_ident()]
+            del self._forked_in[thread]
+            self._execs.discard(thread)
 
     def changed(self) -> dict[str, Any]:
         """What is not any more as the start fact says it."""
@@ -131,6 +137,8 @@ class Process:
         self._parent = self._sink.instance
 
     def _after_fork(self) -> None:
+        if threading.get_ident() in self._execs:
+            self._over.set()
         if not self._over.is_set():
             self._over = threading.Event()
             self._imported = Imported()

@@ -17,6 +17,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from opentelemetry import propagate, trace
@@ -24,7 +25,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Tracer
 
 from playhead_instrumentation import hashes, lanes
-from playhead_instrumentation.drivers import open_driver
+from playhead_instrumentation.drivers import dies_with, open_driver
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.process_facts import Process, RunIds
@@ -55,6 +56,15 @@ class Open(Protocol):
     def abandoned(self) -> None:
         """The program reads no further."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """How a process finds the tape that answers it."""
+
+    variables: Mapping[str, str]
+    descriptors: Sequence[int]
+    """That it inherits."""
 
 
 class Session:
@@ -93,6 +103,10 @@ class Session:
         """The span that the program is in, at last the root of its run. Set by whoever starts it."""
         self.forks: Sequence[IndexedTape] = ()
         """Tapes of forked processes, at a replay. Set by whoever starts it."""
+        self.for_worker: Callable[[IndexedTape], Told] = lambda _: Told({}, ())
+        """What a process that is started again, at a replay, is told. Set by whoever starts it."""
+        self.environment_of_child: Callable[[Any], Any] = lambda env: env
+        """The environment for a child that was to have ``env`` (None: ours), with the trace in it."""
         self._open: set[Open] = set()
         self._before_asking: list[Callable[[], None]] = []
 
@@ -138,6 +152,7 @@ class Session:
         self.driver = driver = self.reopened(tape)
         self.workspace = driver.files.workspace
         lanes.on_end(driver.lane_ended)
+        dies_with(driver, tape)
 
     def forget(self) -> None:
         """After a fork: what is open is the parent's."""
@@ -259,6 +274,8 @@ def stop(exit_code: int | None = None, error: ErrorRecord | None = None) -> None
     session.abandon()
     session.settle()
     session.driver.files.at_end()
+    if session.driver.killed is not None:
+        session.driver.killed()
     _current = None
     session.process.end(exit_code, error)
 

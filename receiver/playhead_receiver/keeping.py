@@ -8,11 +8,13 @@ import time
 from playhead_receiver.store import Upkeep
 from playhead_semconv.errors import PlayheadError
 
-POLL_S = 0.25
+POLL_S = 1.0
+RESTS = 9
+"""How much longer than it works it rests."""
 
 
 class Keeper:
-    """The thread that sums up runs. It rests as long as it works, so that intake goes first."""
+    """The thread that sums up runs and joins their frames. Intake goes first."""
 
     def __init__(self, store: Upkeep) -> None:
         self._store = store
@@ -35,8 +37,9 @@ class Keeper:
         while not self._stop.is_set():
             begin = time.monotonic()
             try:
-                self._store.sum_up()
+                if not self._store.sum_up():
+                    self._store.compact()
                 self.problem = ""
             except PlayheadError as problem:
                 self.problem = problem.what
-            self._stop.wait(max(POLL_S, time.monotonic() - begin))
+            self._stop.wait(max(POLL_S, RESTS * (time.monotonic() - begin)))

@@ -37,7 +37,8 @@ DRAIN_S = 5.0
 class Receiver:
     """Takes OTLP on ``host`` and stores it in ``data_dir``; a context manager, or `run_forever`.
 
-    Port 0 is any free one; ``grpc_port`` None: no gRPC; ``query_port`` None: no query API. ``forward``:
+    ``store``: the URL of a database that keeps the runs instead. Port 0 is any free one; ``grpc_port``
+    None: no gRPC; ``query_port`` None: no query API. ``forward``:
     OTLP endpoints that get a copy of every span of the data folder's own tenant. ``token``: one that
     opens everything; those of the folder's `TokenBook` open what they are for. A token is needed where
     ``guarded``, where ``token`` is given, and where ``host`` is not loopback. ``limit_bytes``: the
@@ -50,6 +51,7 @@ class Receiver:
         self,
         data_dir: str | os.PathLike[str],
         *,
+        store: str = "",
         http_port: int = HTTP_PORT,
         grpc_port: int | None = GRPC_PORT,
         query_port: int | None = None,
@@ -62,6 +64,7 @@ class Receiver:
         limit_bytes: int = MAX_BYTES,
     ) -> None:
         self.data_dir = Path(data_dir)
+        self._store_url = store
         self._host = host
         self._ports = (http_port, grpc_port, query_port)
         self._forward = tuple(forward)
@@ -129,8 +132,8 @@ class Receiver:
         guard = Guard(book, static=self._token, required=self._guarded)
         try:
             self._lock = WriterLock.take(self.data_dir)
-            self._store = open_store(self.data_dir, lock=self._lock)
-            tenants = self._tenants = Tenants(self.data_dir, self._store)
+            self._store = open_store(self._store_url or self.data_dir, lock=self._lock)
+            tenants = self._tenants = Tenants(self.data_dir, self._store, self._store_url)
             self._start_http(tenants, guard, self._ports[0])
             if self._ports[1] is not None:
                 self._start_grpc(tenants, guard, self._ports[1])

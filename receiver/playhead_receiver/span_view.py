@@ -257,19 +257,36 @@ def _usage(at: Any) -> Usage:
     )
 
 
-def framed(entry: Any, scoped: Any, span: bytes) -> tuple[bytes, bytes]:
-    """`ResourceSpans` bytes that hold exactly ``span``, under its own resource and scope.
+class Surroundings(msgspec.Struct, frozen=True):
+    """What stands around a span in `ResourceSpans` that hold exactly it; the same for many."""
 
-    In two parts: the resource's, which many spans share, and the rest.
-    """
-    scope = _field(1, scoped.scope) if scoped.scope else b""
-    inner = scope + _field(2, span) + _text_field(3, scoped.schema_url)
-    resource = _field(1, entry.resource) if entry.resource else b""
-    return resource, _field(2, inner) + _text_field(3, entry.schema_url)
+    resource: bytes
+    """First: the resource, as a field."""
+    head: bytes
+    """The scope, as a field, and the schema URLs of scope and resource."""
+    tail: bytes
+    end: bytes
+
+    def framed(self, span: bytes) -> bytes:
+        """`ResourceSpans` bytes that hold exactly ``span``."""
+        lead = b"\x12" + _varint(len(span))
+        inner = _varint(len(self.head) + len(lead) + len(span) + len(self.tail))
+        parts = self.resource, b"\x12", inner, self.head, lead, span, self.tail, self.end
+        return b"".join(parts)
+
+
+def surroundings(entry: Any, scoped: Any) -> Surroundings:
+    """What stands around the spans of a scope."""
+    return Surroundings(
+        _field(1, entry.resource) if entry.resource else b"",
+        _field(1, scoped.scope) if scoped.scope else b"",
+        _text_field(3, scoped.schema_url),
+        _text_field(3, entry.schema_url),
+    )
 
 
 def open_frame(otlp: bytes) -> tuple[bytes, bytes]:
-    """The inverse of `framed`, joined: resource and span. `MalformedOtlp` if it is not exactly one."""
+    """Resource and span of what `Surroundings.framed` made. `MalformedOtlp` if it is not exactly one."""
     try:
         entry = Entry.FromString(otlp)
     except DecodeError as problem:

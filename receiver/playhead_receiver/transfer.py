@@ -25,6 +25,7 @@ from playhead_exporter.shipping.requests import bounded, merge_spans, requests_o
 from playhead_receiver.derive import Deriver
 from playhead_receiver.intake.export import REQUESTS
 from playhead_receiver.intake.otlp_json import binary_of_json, export_json
+from playhead_receiver.parting import Parted
 from playhead_receiver.store.protocol import Store
 from playhead_replay import Run
 from playhead_replay.tapefile import (
@@ -38,6 +39,7 @@ from playhead_replay.tapefile import (
     standing_alone,
     write_tape_file,
 )
+from playhead_semconv import attributes as a
 from playhead_semconv.errors import CorruptTape, MalformedOtlp, ReceiverRefused
 from playhead_semconv.frames import Record, SpanRecord
 from playhead_semconv.otlp import attributes_of
@@ -84,34 +86,49 @@ class Material:
     """Attributes of the OTel resource, by process instance."""
     whole: Callable[[], Iterable[ResourceSpans]]
     """The same spans with everything that they left to be derived."""
+    tapes: Sequence[Tape]
+    """Those of the run, under names that are theirs alone."""
 
     @classmethod
     def of_store(cls, store: Store, name: str) -> Material:
         """A stored run. `RunUnknown`, `RunAmbiguous`."""
         run = Run.load(store, name)
         stored = list(store.spans(bytes.fromhex(run.trace_id)))
+        parted = Parted(run.tapes, run.trace_id)
         resources: dict[bytes, dict[str, Any]] = {}
         for tape in run.tapes:
             resource = store.resource(tape.instance)
             if resource is not None:
-                resources[tape.instance] = attributes_of(Resource.FromString(resource).attributes)
+                named = parted.of(tape.instance)
+                resources[named] = attributes_of(Resource.FromString(resource).attributes)
+                if a.PLAYHEAD_INSTANCE in resources[named]:
+                    resources[named][a.PLAYHEAD_INSTANCE] = named.hex()
         deriver = Deriver(store)
-        return cls(run, [one.otlp for one in stored], resources, lambda: map(deriver.whole, stored))
+        return cls(
+            run,
+            [parted.otlp(one.otlp) for one in stored],
+            resources,
+            lambda: (parted.span(deriver.whole(one)) for one in stored),
+            parted.tapes(run.tapes),
+        )
 
     @classmethod
     def of_file(cls, path: Path) -> Material:
         """A tape file. `TapeMissing`, `CorruptTape`, `TapeTooNew`."""
         found = read_tape_file(path)
         run = Run.of_tapes(found.tapes, found.spans, path.name.partition(SUFFIX)[0])
-        return cls(run, found.spans, found.resources, lambda: map(ResourceSpans.FromString, found.spans))
+        whole = found.spans
+        return cls(
+            run, whole, found.resources, lambda: map(ResourceSpans.FromString, whole), found.tapes
+        )
 
     def write_tape(self, path: Path) -> int:
         """As a tape file; its size in bytes."""
-        return write_tape_file(path, self.run.tapes, self.spans, self.resources)
+        return write_tape_file(path, self.tapes, self.spans, self.resources)
 
     def lines(self) -> Iterator[bytes]:
         """As OTLP JSON lines: facts first, process by process, then spans, whole."""
-        return otlp_lines(self.run.tapes, self.whole(), self.resources)
+        return otlp_lines(self.tapes, self.whole(), self.resources)
 
 
 def otlp_lines(

@@ -57,6 +57,9 @@ AT_ONCE = min(4, os.cpu_count() or 1)
 FORKS_PATIENCE_S = 30.0
 """So long forks may outlive the process they come from."""
 
+HELD = "PLAYHEAD_REPLAY_HELD"
+"""Variable that tells a replay which descriptor all its processes hold until they end."""
+
 SAID_BYTES = 2000
 """How much of the child's stderr goes into an error."""
 
@@ -135,7 +138,7 @@ def replay(
     )
     with tempfile.TemporaryDirectory(prefix="playhead-replay-") as temporary:
         scratch = Path(temporary)
-        started = [child for child in children if not child.forked]
+        started = [child for child in children if not child.within]
         for child in started:
             again.prepare(scratch / child.tape.instance.hex(), child.tape, children)
         again.prepare(scratch / "first", run.tape, children)
@@ -360,7 +363,7 @@ def _execute(
             child = subprocess.Popen(
                 words,
                 cwd=cwd,
-                env=environ,
+                env={**environ, HELD: str(held)} if forks else environ,
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,

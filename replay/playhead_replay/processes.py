@@ -28,8 +28,11 @@ from playhead_semconv.tapes import IndexedTape
 FORK = "os.fork"
 """How a process is started that is a fork of its parent."""
 
-WORKER = "--multiprocessing-fork"
-"""Among the words of a process of `multiprocessing`."""
+WORKERS = "multiprocessing."
+"""How a call begins that has `multiprocessing` start a process."""
+
+TERMINAL = "pty."
+"""How a call begins that forks onto a terminal."""
 
 STANDING_FOR = {"python": "{python}", "cwd": "{cwd}"}
 """In what a parent told its child, in the place of the interpreter and of the folder of the run."""
@@ -48,8 +51,8 @@ class ChildProcess:
     """What its parent gave it and had otherwise itself."""
     why_not: str = ""
     """Why it is not executed again; empty where it can be."""
-    forked: bool = False
-    """Whether it goes on where its parent forks, rather than being started."""
+    within: bool = False
+    """Whether its parent, executed again, starts it: a fork, or a process of `multiprocessing`."""
 
     @property
     def begun_in(self) -> tuple[str, str]:
@@ -66,6 +69,7 @@ def children_of(
     process that the run began in, here. ``force``: execute a changed script too.
     """
     known = {tape.instance.hex(): tape for tape in run.tapes}
+    names = {run.tape.instance.hex(): name_of(run.command)}
     seen: Counter[str] = Counter()
 
     def once(name: str) -> str:
@@ -81,16 +85,24 @@ def children_of(
         name = name_of(command)
         here = Path(places.text(command.cwd))
         exchange = first.attributes.get(a.PLAYHEAD_PROCESS_PARENT_EXCHANGE)
-        why_not = _why_not(tape, command, exchange)
+        why_not = _why_not(tape, exchange)
         given: dict[str, str] = {}
-        if not why_not and _request(known[str(parent)], str(exchange)).get("call") == FORK:
-            yield ChildProcess(once(f"fork of {name}"), tape, command, here, forked=True)
+        asked = {} if why_not else _request(known[str(parent)], str(exchange))
+        call = str(asked.get("call", ""))
+        if call.startswith(WORKERS):
+            name = " ".join([names.get(str(parent), "python"), *asked.get("command", ())])
+        names[tape.instance.hex()] = name
+        if call.startswith(TERMINAL):
+            why_not = "it was forked onto a terminal"
+        if call == FORK or call.startswith(WORKERS):
+            name = f"fork of {name}" if call == FORK else name
+            yield ChildProcess(once(name), tape, command, here, within=True)
             continue
         if not why_not:
             command = moved(command, here, places)
             why_not = _not_here(command, here, force)
             told = {"python": interpreter, "cwd": str(folder)}
-            given = _given(known[str(parent)], str(exchange), told)
+            given = _given(asked, told)
         yield ChildProcess(once(name), tape, command, here, given, why_not)
 
 
@@ -101,9 +113,7 @@ def name_of(command: Command) -> str:
     return " ".join([script, *words])
 
 
-def _why_not(tape: IndexedTape, command: Command, exchange: Any) -> str:
-    if WORKER in command.arguments:
-        return "it is a process of multiprocessing, which is not replayed"
+def _why_not(tape: IndexedTape, exchange: Any) -> str:
     if not exchange:
         return "it was forked, or its start was not recorded"
     if gaps := gaps_of(tape):
@@ -127,9 +137,9 @@ def _not_here(command: Command, folder: Path, force: bool) -> str:
     return ""
 
 
-def _given(parent: IndexedTape, exchange: str, told: Mapping[str, str]) -> dict[str, str]:
+def _given(asked: Mapping[str, Any], told: Mapping[str, str]) -> dict[str, str]:
     """What the parent put into the environment of its child, as its tape tells."""
-    changed: dict[str, str] = _request(parent, exchange).get("environment", {})
+    changed: dict[str, str] = asked.get("environment", {})
     for key, sign in STANDING_FOR.items():
         changed = {name: value.replace(sign, told[key]) for name, value in changed.items()}
     return changed
@@ -150,11 +160,11 @@ def begun_in(tape: IndexedTape) -> tuple[str, str]:
 
 
 def forks_below(tape: IndexedTape, children: Sequence[ChildProcess]) -> list[ChildProcess]:
-    """Those of ``children`` that are forks of the process of a tape, or forks of these."""
+    """Those of ``children`` that the process of a tape starts itself, and those that these start."""
     found: list[ChildProcess] = []
     parents = [tape.instance.hex()]
     for parent in parents:  # which grows meanwhile
-        forks = [one for one in children if one.forked and one.begun_in[0] == parent]
+        forks = [one for one in children if one.within and one.begun_in[0] == parent]
         found += forks
         parents += [one.tape.instance.hex() for one in forks]
     return found

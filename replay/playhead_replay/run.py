@@ -35,7 +35,7 @@ from playhead_semconv import events as e
 from playhead_semconv.errors import TapeMissing
 from playhead_semconv.facts import Content
 from playhead_semconv.seams import Tape
-from playhead_semconv.slices import SlicedTape, served, slice_of
+from playhead_semconv.slices import SlicedTape, served, slice_of, without_parts
 from playhead_semconv.tapes import IndexedTape
 
 
@@ -177,8 +177,8 @@ class Run:
         summary = store.resolve(trace_id)
         trace = bytes.fromhex(summary.trace_id)
         tapes = [
-            slice_of(held(linked(store, store.tape(bytes.fromhex(instance)))), trace)
-            for instance in summary.instances
+            slice_of(held(linked(store, store.tape(instance))), trace)
+            for instance in without_parts([bytes.fromhex(one) for one in summary.instances], trace)
         ]
         tapes.sort(key=_rank)
         finished = [

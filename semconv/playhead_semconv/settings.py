@@ -44,6 +44,9 @@ class Settings:
     exit_flush_ms: int = _setting(3000, "How long a process that ends may wait for a healthy endpoint.")
     heartbeat_ms: int = _setting(5000, "How often a living process says so.")
     data_dir: str = _setting("", "The receiver's data. Default: the user's data folder, playhead.")
+    store: str = _setting(
+        "", "Database that keeps the runs, a postgresql:// URL. Default: the data folder does."
+    )
     agent: str = _setting("", "Name of the agent. Default: the script's name.", "OTEL_SERVICE_NAME")
     level: str = _setting("", "causal or strict. Default: strict under `playhead record`, else causal.")
     content: str = _setting("full", "full, or metadata: no message content is recorded.")

@@ -8,16 +8,18 @@ requests that belong to the run. What is left of a process without them is the p
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Content, Fact
+from playhead_semconv.facts import Content, Fact, digest_of
 from playhead_semconv.folds import is_inbound
 from playhead_semconv.seams import Tape
 from playhead_semconv.tapes import IndexedTape
+
+T = TypeVar("T", bound=Tape)
 
 _NEWS = (a.PLAYHEAD_RUN_MODULES, a.PLAYHEAD_RUN_IMPORTED)
 """What a heartbeat or an exit fact says of a program, whatever it does."""
@@ -35,7 +37,18 @@ class SlicedTape(IndexedTape):
         return self._tape.read(content)
 
 
-def slice_of(tape: IndexedTape, trace_id: bytes) -> IndexedTape:
+def part_of(instance: bytes, trace_id: bytes) -> bytes:
+    """What a process instance is called where only its part of the run of a trace is known."""
+    return digest_of(instance + trace_id)[: len(instance)]
+
+
+def without_parts(instances: Sequence[bytes], trace_id: bytes) -> list[bytes]:
+    """``instances`` of a run without those that are parts of others: it came back from a file."""
+    parts = {part_of(one, trace_id) for one in instances}
+    return [one for one in instances if one not in parts]
+
+
+def slice_of(tape: T, trace_id: bytes) -> T | SlicedTape:
     """What of ``tape`` belongs to the run of a trace; ``tape`` itself where no request came."""
     facts = list(tape.facts())
     asked = [fact for fact in facts if is_inbound(fact)]

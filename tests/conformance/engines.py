@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from pathlib import Path
 from typing import Protocol
 
 from playhead_receiver.store import Upkeep, open_store
+
+POSTGRES = "PLAYHEAD_TEST_POSTGRES"
+"""Where the server is that this session started: the URL of a database."""
 
 
 class Engine(Protocol):
@@ -24,4 +29,19 @@ class Sqlite:
         return open_store(place, read_only=True)
 
 
-ENGINES: dict[str, Engine] = {"sqlite": Sqlite()}
+class Postgres:
+    """A schema of its own for each place."""
+
+    def writer(self, place: Path) -> Upkeep:
+        return open_store(self.url(place))
+
+    def reader(self, place: Path) -> Upkeep:
+        return open_store(self.url(place), read_only=True)
+
+    @staticmethod
+    def url(place: Path) -> str:
+        schema = hashlib.sha256(str(place).encode()).hexdigest()[:16]
+        return f"{os.environ[POSTGRES]}&schema=store_{schema}"
+
+
+ENGINES: dict[str, Engine] = {"sqlite": Sqlite(), "postgres": Postgres()}

@@ -65,6 +65,17 @@ Path("made.py").write_text("import asking; print(asking.asked('made'))")
 print(subprocess.check_output(f"{sys.executable} made.py; echo and more", shell=True))
 """
 
+THROUGH_OS = """
+import os, pty, sys
+words = [sys.executable, "child.py"]
+print(os.system(f"{sys.executable} child.py shell"))
+print(os.spawnv(os.P_WAIT, sys.executable, [*words, "spawned"]))
+print(os.waitpid(os.posix_spawn(sys.executable, [*words, "posix"], {**os.environ, "ROLE": "p"}), 0)[1])
+print(pty.spawn([*words, "terminal"]))
+sys.stdout.flush()
+os.execv(sys.executable, [*words, "replaced"])
+"""
+
 
 @pytest.fixture
 def provider() -> Iterator[Provider]:
@@ -118,6 +129,24 @@ def test_each_is_executed_again_with_its_own_tape(provider: Provider, folder: Pa
     assert report["outputs"]["stdout of child.py one"]["identical"]
     assert report["outputs"]["exit of child.py one"]["tape"] == "3"
     assert not list(folder.glob("*.txt"))
+
+
+def test_however_they_were_started(provider: Provider, folder: Path):
+    (folder / "agent.py").write_text(THROUGH_OS)
+    (folder / "child.py").write_text("import sys; from asking import asked; print(asked(sys.argv[1]))")
+    home, said = recorded(folder, provider)
+    assert said.splitlines()[-1], "what replaced the agent has printed"
+    status, report = home.report("agent-1")
+    assert report["divergences"] == [], json.dumps(report, indent=1)
+    assert (status, report["verdict"]) == (0, "identical")
+    assert processes(report) == {
+        "agent.py": ("identical", 5),
+        "child.py shell": ("identical", 1),
+        "child.py spawned": ("identical", 1),
+        "child.py posix": ("identical", 1),
+        "child.py terminal": ("identical", 1),
+        "child.py replaced": ("identical", 1),
+    }
 
 
 def test_what_a_child_does_otherwise_is_in_the_report(provider: Provider, folder: Path):
@@ -176,10 +205,10 @@ def test_forks_go_on_with_tapes_of_their_own(provider: Provider, folder: Path):
     assert report["divergences"] == [], json.dumps(report, indent=1)
     assert (status, report["verdict"]) == (0, "identical")
     assert processes(report) == {
-        "agent.py": ("identical", 5),
+        "agent.py": ("identical", 6),
         "fork of agent.py": ("identical", 1),
         "fork of agent.py (2)": ("identical", 2),
         "fork of agent.py (3)": ("identical", 1),
-        "fork of agent.py (4)": ("identical", 1),
+        "fork of agent.py (4)": ("identical", 2),
     }
     assert report["outputs"]["exit of fork of agent.py (4)"]["tape"] == "0"

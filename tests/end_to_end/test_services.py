@@ -144,3 +144,42 @@ def test_a_changed_service_answers_otherwise_and_the_report_says_so(tmp_path: Pa
     first = report["first_divergence"]
     assert (first["kind"], first["what"]) == ("inbound", "inbound response to POST /upload")
     assert (json.loads(first["tape"] or "0"), json.loads(first["now"] or "0")) == (30, 31)
+
+
+def test_requests_of_one_process_come_together_again_in_another_store(
+    tmp_path: Path, provider: Provider
+):
+    home = home_with(tmp_path, provider, "chat_service.py")
+    served_at_once(home, ASGI, 2, ("/chat",))
+    there = Home(tmp_path / "there", provider.environment)
+    there.folder = home.folder
+    for run in home.runs():
+        for form in ("tape", "otlp"):
+            file = f"{run['name']}.{form}.jsonl" if form == "otlp" else f"{run['name']}.tape"
+            assert home.playhead("export", run["name"], "--format", form, "-o", file).returncode == 0
+            assert there.playhead("import", file).returncode == 0
+        # A run that comes back to its store is read once.
+        assert home.playhead("import", f"{run['name']}.tape").returncode == 0
+    assert sorted((run["name"], run["missing"]) for run in there.runs()) == [
+        ("chat_service-1", []),
+        ("chat_service-2", []),
+    ]
+    assert identical(there, "chat_service-2")["asked"] == 2
+    assert identical(home, "chat_service-1")["asked"] == 2
+
+
+def test_a_request_is_forked_behind_what_is_on_its_tape(tmp_path: Path, provider: Provider):
+    home = home_with(tmp_path, provider, "shop_service.py")
+    with RecordedService(home, *WSGI) as service:
+        for number in range(2):
+            service.client.post("/twice", json={"text": f"Order {number}?"})
+    origin = home.runs()[0]
+    done = home.playhead("fork", f"{origin['name']}:2", "--edit", "request.model=other")
+    assert done.returncode == 0, done.stderr
+    assert "1 replayed, 1 exchanges from tape" in done.stderr
+    fork = home.run("last")
+    assert fork.origin.startswith(origin["trace_id"])
+    asked = [json.loads(exchange.request) for exchange in fork.exchanges]
+    assert [one["model"] for one in asked] == ["gpt-5.5", "other"]
+    assert "Order 1?" in asked[0]["messages"][0]["content"]
+    assert identical(home, "last")["asked"] == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pty
 import select
 import signal
 import subprocess
@@ -12,6 +13,8 @@ import tempfile
 import threading
 from collections.abc import Callable
 from typing import Any
+
+import uvloop
 
 LONG = 3_000_000
 
@@ -256,6 +259,45 @@ def of_asyncio_killed() -> Any:
     return asyncio.run(main())
 
 
+def of_uvloop() -> Any:
+    async def main() -> Any:
+        child = await asyncio.create_subprocess_exec(
+            "sh", "-c", "echo one; echo two >&2; cat; exit 4",
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        spoken = await asyncio.create_subprocess_shell("cat", stdin=-1, stdout=-1)
+        assert spoken.stdin is not None and spoken.stdout is not None
+        spoken.stdin.write(b"hello\n")
+        line = await spoken.stdout.readline()
+        spoken.terminate()
+        return await child.communicate(b"in" * LONG), child.returncode, line, await spoken.wait()
+
+    (out, err), *more = uvloop.run(main())
+    return len(out), err, more
+
+
+def on_a_terminal() -> Any:
+    said: list[bytes] = []
+
+    def read(number: int) -> bytes:
+        said.append(os.read(number, 1024))
+        return said[-1]
+
+    status = pty.spawn(["sh", "-c", "test -t 1 && echo terminal; exit 3"], read)
+    pid, number = pty.fork()
+    if pid == 0:
+        os.execlp("sh", "sh", "-c", "read word; echo got $word")
+    os.write(number, b"something\n")
+    heard = b""
+    try:
+        while piece := os.read(number, 1024):
+            heard += piece
+    except OSError as error:
+        heard += f"errno {error.errno}".encode()
+    os.close(number)
+    return status, b"".join(said), pid, os.waitpid(pid, 0), heard
+
+
 def python_child() -> Any:
     return subprocess.check_output([sys.executable, "-S", "-c", "print(6 * 7)"])
 
@@ -283,5 +325,7 @@ PROGRAMS: list[Callable[[], Any]] = [
     of_asyncio,
     of_asyncio_spoken_with,
     of_asyncio_killed,
+    of_uvloop,
+    on_a_terminal,
     python_child,
 ]

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from playhead_instrumentation import boundaries, session
-from playhead_instrumentation.boundaries import files
+from playhead_instrumentation.boundaries import files_covered
 from playhead_instrumentation.patches import PATCHES
 from playhead_semconv.facts import Fact
 from playhead_semconv.settings import Settings
@@ -50,7 +50,7 @@ def recording(
         yield sink
     finally:
         session.stop(0)
-        files.release()
+        files_covered.release()
 
 
 def record(program: Callable[[], T], **options: Any) -> tuple[T, MemoryTape]:

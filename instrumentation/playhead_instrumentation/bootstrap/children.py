@@ -12,16 +12,19 @@ import logging
 import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from opentelemetry import baggage, propagate, trace
 from opentelemetry.context import Context
 from opentelemetry.propagators.textmap import Getter, Setter
 
-from playhead_instrumentation.boundaries.process_words import EXCHANGE, PARENT
+from playhead_instrumentation.boundaries.process_words import EXCHANGE, PARENT, VARIABLES
+from playhead_instrumentation.boundaries.process_workers import HANDED, exchange_of_start
 from playhead_instrumentation.patches import Unpatchable, required
 
-VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", PARENT, EXCHANGE)
+SITE = str(Path(__file__).parent / "site")
+"""A folder that makes Python children of this process record too."""
 
 log = logging.getLogger(__name__)
 
@@ -119,6 +122,21 @@ class Children:
                 return original(path, args, passfds)
 
         util.spawnv_passfds = spawnv_passfds
+
+    def patch_preparation(self, spawn: Any) -> None:
+        """What a fork server's children are told: their environment is the server's."""
+        original = required(spawn, "get_preparation_data")
+
+        @functools.wraps(original)
+        def get_preparation_data(name: Any) -> Any:
+            data = original(name)
+            if exchange := exchange_of_start():
+                given = self.environment(None) or {}
+                told = {variable: given[variable] for variable in VARIABLES if variable in given}
+                data[HANDED] = told | {EXCHANGE: exchange}
+            return data
+
+        spawn.get_preparation_data = get_preparation_data
 
     @contextmanager
     def _exposed(self) -> Generator[None]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from opentelemetry.instrumentation.auto_instrumentation import initialize
 
+from playhead_instrumentation.bootstrap.children import SITE
 from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.start import fork_of, start_recording
 from playhead_semconv.plans import Plan
 from playhead_semconv.tapes import IndexedTape
-
-SITE = str(Path(__file__).parent / "site")
-"""A folder that makes Python children of this process record too."""
 
 
 def launch(tape: IndexedTape | None = None, plan: Plan | None = None) -> Recording | None:

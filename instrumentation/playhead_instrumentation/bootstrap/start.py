@@ -26,6 +26,7 @@ from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from playhead_instrumentation import boundaries, lanes, session
+from playhead_instrumentation.bootstrap import forkserver
 from playhead_instrumentation.bootstrap.children import Children, extracted
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.exporters import bound_exporters
@@ -86,6 +87,9 @@ def start_recording(
     None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``).
     """
     global _recording
+    if forkserver.is_server():
+        forkserver.in_children(partial(start_recording, configure=configure, settings=settings))
+        return None
     with _starting:
         if _recording is not None:
             _configured(configure, _recording.notices)
@@ -277,6 +281,9 @@ def _watch_children(recording: Recording, plumbing: Patches) -> None:
         util.register_after_fork(recording, arrange)
 
     family = Children(context, instance)
+    if recording.session is not None:
+        recording.session.environment_of_child = family.environment
     plumbing.when_imported("subprocess", "subprocess", family.patch_subprocess)
     plumbing.when_imported("multiprocessing.util", "multiprocessing", family.patch_multiprocessing)
+    plumbing.when_imported("multiprocessing.spawn", "multiprocessing.spawn", family.patch_preparation)
     plumbing.when_imported("multiprocessing.util", "multiprocessing workers", watch_workers)

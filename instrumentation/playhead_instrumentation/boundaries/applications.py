@@ -10,6 +10,9 @@ from typing import Any, Final, NamedTuple
 
 MAIN: Final = "__main__"
 
+IMPORTED: Final = "__mp_main__"
+"""Name of a program that is loaded for what it defines, not to be run, as `multiprocessing` has it."""
+
 FACTORIES: Final = ("create_app", "make_app")
 """Functions of a module that make its application, where none of its attributes is it."""
 
@@ -48,6 +51,8 @@ def once(app: Any, told: str = "") -> Callable[[], Application]:
 def application_of(app: Any, told: str = "") -> Application:
     """How ``app`` is found again. ``told``: how it is spelt, where that is known."""
     spelt = told or ("" if app is None else _spelt(app))
+    if spelt.startswith(f"{IMPORTED}:"):
+        spelt = MAIN + spelt.removeprefix(IMPORTED)
     return Application(spelt, _folder_of(sys.modules.get(spelt.partition(":")[0])))
 
 

@@ -1,8 +1,8 @@
 """Connections that no other boundary answers: effects of a recording, refused at replay.
 
 An audit hook sees every socket that Python opens, whoever does it. What a boundary, a tool or an
-exporter does beneath itself is not looked at. Libraries that connect in C raise no event: `unseen`
-knows them by name.
+exporter does beneath itself is not looked at. Libraries that connect in C raise no event:
+`semconv.coverage` knows them by name.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from playhead_instrumentation import lanes
 from playhead_instrumentation.boundaries.callers import Caller, caller
 from playhead_instrumentation.session import Session, current
 from playhead_semconv import attributes as a
+from playhead_semconv.coverage import unseen
 from playhead_semconv.errors import WorldBlocked
 from playhead_semconv.facts import Fidelity
 
@@ -49,10 +50,12 @@ class NetworkBlocked(WorldBlocked, PermissionError):
     def __init__(self, target: str, who: Caller | None = None) -> None:
         who = who or Caller()
         place = f"{who.place}: " if who.place else ""
+        known = unseen(who.library) if who.library else None
+        missing = "it" if known is None else known.missing
         WorldBlocked.__init__(
             self,
             f"the replay does not let {who.library or 'the program'} reach {target}",
-            cause=f"{place}nothing on the tape answers it, no boundary records it",
+            cause=f"{place}nothing on the tape answers it, no boundary records {missing}",
             hint="mark the function that does it with @playhead.tool and record again",
         )
         self.errno = errno.EACCES

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from playhead_instrumentation.boundaries import (
+    pipe_listeners,
+    pipe_locks,
+    pipe_messages,
     process_asyncio,
     process_blocked,
     process_calls,
     process_fork,
     process_popen,
+    process_pty,
+    process_uvloop,
     process_words,
+    process_workers,
 )
 from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session
@@ -20,6 +26,12 @@ def watch(patches: Patches, session: Session) -> None:
     process_words.remember(str(session.process.attributes.get(a.PLAYHEAD_RUN_CWD, "")))
     process_popen.watch(patches)
     process_asyncio.watch(patches)
+    process_uvloop.watch(patches)
     process_calls.watch(patches)
     process_fork.watch(patches)
+    process_pty.watch(patches)
+    process_workers.watch(patches)
+    pipe_messages.watch(patches)
+    pipe_locks.watch(patches)
+    pipe_listeners.watch(patches)
     process_blocked.watch(session)

@@ -9,13 +9,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import os
 from types import ModuleType
 from typing import Any
 
 from playhead_instrumentation.boundaries import process_popen
-from playhead_instrumentation.boundaries.process_blocked import block
-from playhead_instrumentation.boundaries.process_exchange import Child, recording, stream_of
+from playhead_instrumentation.boundaries.process_exchange import Child, stream_of
 from playhead_instrumentation.lanes import Outside, Shadow
 from playhead_instrumentation.patches import Patches, required
 
@@ -27,7 +25,6 @@ log = logging.getLogger(__name__)
 def watch(patches: Patches) -> None:
     """Patch asyncio's transports of processes, and who waits for their ends."""
     patches.when_imported("asyncio.base_subprocess", "asyncio.subprocess", patch)
-    patches.when_imported("uvloop", "uvloop.subprocess", patch_uvloop)
     patches.when_imported("asyncio.unix_events", "asyncio child watchers", patch_watchers)
 
 
@@ -70,33 +67,6 @@ def patch_watchers(module: ModuleType) -> None:
     for owner in owners:
         if isinstance(owner, type) and "add_child_handler" in vars(owner):
             _patch_watcher(owner)
-
-
-def patch_uvloop(module: ModuleType) -> None:
-    """uvloop starts its processes itself: they are effects when recorded, and blocked at a replay."""
-    owner: Any = required(module, "Loop")
-    for name in ("subprocess_exec", "subprocess_shell"):
-        original: Any = required(owner, name)
-        if not hasattr(original, "__playhead__"):
-            setattr(owner, name, _effect(original))
-
-
-def _effect(original: Any) -> Any:
-    @functools.wraps(original)
-    async def start(loop: Any, protocol_factory: Any, *args: Any, **kwargs: Any) -> Any:
-        session = recording()
-        if session is not None:
-            word = args[0] if args else kwargs.get("cmd", "")
-            named = word.split()[:1] if isinstance(word, str) else [os.fsdecode(word)]
-            what = (
-                f"{session.redactor.text(' '.join(named))} (by uvloop, whose processes are not recorded)"
-            )
-            block(what)
-            session.driver.effect("process", what)
-        return await original(loop, protocol_factory, *args, **kwargs)
-
-    start.__dict__["__playhead__"] = True
-    return start
 
 
 def _patch_watcher(owner: Any) -> None:
@@ -165,7 +135,7 @@ async def _exit(transport: Any, child: Child) -> None:
     turn = child.exit_turn()
     status = child.exits(await turn if turn is not None else None)
     pipe = transport.get_pipe_transport(0)
-    child.release_stdin()
+    child.far.let_go("stdin")
     if pipe is not None and not pipe.is_closing():
         pipe._read_ready()
     transport._process_exited(status)

@@ -21,7 +21,6 @@ EVENTS: Final = {
     "os.spawn": "os.spawn",
     "os.startfile": "os.startfile",
     "os.forkpty": "os.forkpty",
-    "pty.spawn": "pty.spawn",
 }
 """Audit events of what starts a program, and what the program calls it."""
 
@@ -81,8 +80,6 @@ def _install() -> None:
     @functools.wraps(original)
     def fork_exec(args: Any, *more: Any) -> int:
         words = [os.fsdecode(word) for word in args or ()]
-        if any(word.startswith("from multiprocessing") for word in words):
-            block("a process of multiprocessing (spawn or forkserver, which are not replayed)")
         block(" ".join(words[:1]) or "a process")
         return original(args, *more)
 

@@ -5,38 +5,31 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import shlex
 import signal
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 from playhead_instrumentation.boundaries.process_blocked import block
 from playhead_instrumentation.boundaries.process_exchange import CHILDREN, Child, begin, recording
-from playhead_instrumentation.boundaries.process_words import Started, words_of
+from playhead_instrumentation.boundaries.process_words import VARIABLES, Started, words_of
+from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.lanes import Outside, Shadow
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import Patches
 
 _waitpid_for_real = os.waitpid if hasattr(os, "waitpid") else None
+_kill_for_real = os.kill
 
 PATCHED: dict[str, Callable[..., Any]] = {}
+
+WITH_ENVIRONMENT = {"execv": "execve", "execvp": "execvpe"}
+"""What replaces a process, and its form that is told the environment."""
 
 
 def watch(patches: Patches) -> None:
     """Patch `os`."""
     if os.name == "posix":
         patches.attempt("os processes", patch)
-        patches.when_imported("pty", "pty", patch_pty)
-
-
-def patch_pty(module: ModuleType) -> None:
-    """`pty.fork` takes a refusal for a system without terminals, and forks in another way."""
-    if not hasattr(required(module, "fork"), "__playhead__"):
-        module.__dict__["fork"] = _function(module.fork, _pty_fork)
-
-
-def _pty_fork(original: Any) -> Any:
-    block("a process on a terminal of its own (pty.fork)")
-    return original()
 
 
 def patch() -> None:
@@ -88,9 +81,19 @@ def _system(original: Any, command: Any) -> Any:
         return child.wait()
     child.started(0)
     with Outside():
-        status = original(command)
+        status = original(_traced(command, child))
     child.exited(status, in_turn=True)
     return status
+
+
+def _traced(command: Any, child: Child) -> Any:
+    """A command line of the shell that hands its children the trace."""
+    environ = child.environment(None)
+    given = [f"{name}={shlex.quote(environ[name])}" for name in VARIABLES if name in environ]
+    if not given:
+        return command
+    text = f"export {' '.join(given)}; {os.fsdecode(command)}"
+    return os.fsencode(text) if isinstance(command, bytes) else text
 
 
 @_patches("_spawnvef")
@@ -103,10 +106,14 @@ def _spawn(original: Any, mode: int, file: Any, args: Any, env: Any, func: Any) 
     if child.played is not None:
         pid = child.start_again()
         return child.wait() if waits else pid
+    function = WITH_ENVIRONMENT.get(getattr(func, "__name__", ""))
+    if env is not None or function is not None:
+        env = child.environment(env)
+        func = func if function is None else getattr(os, function)
     try:
         if waits:
             child.started(0)
-        with Outside() if waits else Shadow():
+        with child.execs(), Outside() if waits else Shadow():
             found = original(mode, file, args, env, func)
     except BaseException as error:
         child.failed(error)
@@ -127,7 +134,7 @@ def _posix_spawn(call: str, original: Any, path: Any, argv: Any, env: Any, **opt
         return child.start_again()
     try:
         with Shadow():
-            pid = original(path, argv, env, **options)
+            pid = original(path, argv, child.environment(env), **options)
     except BaseException as error:
         child.failed(error)
         raise
@@ -149,11 +156,13 @@ def _exec(original: Any, path: Any, argv: Any, *env: Any) -> Any:
             child.start_again()
         os._exit(0)
     try:
-        return original(path, argv, *env)
+        return _execve(path, argv, child.environment(env[0] if env else None))
     except BaseException as error:
         child.failed(error)
         raise
 
+
+_execve = os.execve
 
 PATCHED["execv"] = PATCHED["execve"] = _exec
 
@@ -175,11 +184,9 @@ def _waitpid(original: Any, pid: int, options: int) -> Any:
     if child.played is not None:
         if child.call.ended is not None:
             raise ChildProcessError(10, os.strerror(10))
-        if not options & os.WNOHANG:
-            _until_over(child)
         status = child.poll() if options & os.WNOHANG else child.wait()
         if isinstance(status, int):
-            _until_over(child)
+            until_over(child, status)
         return (child.pid, _raw(status)) if isinstance(status, int) else (0, 0)
     if options & os.WNOHANG:
         found = original(pid, options)
@@ -193,12 +200,24 @@ def _waitpid(original: Any, pid: int, options: int) -> Any:
     return found
 
 
-def _until_over(child: Child) -> None:
+KILLED_PATIENCE_S = 5.0
+"""So long a process of this replay that was killed when recorded may take to come to that point."""
+
+
+def until_over(child: Child, status: int) -> None:
     """A fork of this replay is there no more, either: what it has written into pipes is in them."""
     pid, child.beside = child.beside, 0
-    if pid and _waitpid_for_real is not None:
-        with Outside(), contextlib.suppress(ChildProcessError):
-            _waitpid_for_real(pid, 0)
+    if not pid or _waitpid_for_real is None:
+        return
+    with Outside(), contextlib.suppress(ChildProcessError):
+        patient_until = REAL.now_s() + KILLED_PATIENCE_S
+        while status < 0 and REAL.now_s() < patient_until:
+            if _waitpid_for_real(pid, os.WNOHANG)[0]:
+                return
+            REAL.sleep(0.01)
+        if status < 0:
+            _kill_for_real(pid, signal.SIGKILL)
+        _waitpid_for_real(pid, 0)
 
 
 def _raw(status: int) -> int:

@@ -8,24 +8,26 @@ changed in the workspace meanwhile; pieces of a stream may follow it. The edges 
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import itertools
 import json
 import logging
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from opentelemetry import trace
 
 from playhead_instrumentation import lanes
 from playhead_instrumentation.boundaries.process_blocked import ProcessBlocked
-from playhead_instrumentation.boundaries.process_words import Started, described
+from playhead_instrumentation.boundaries.process_far_ends import FarEnds
+from playhead_instrumentation.boundaries.process_files import GivenFiles
+from playhead_instrumentation.boundaries.process_stdin import Stdin
+from playhead_instrumentation.boundaries.process_words import EXCHANGE, PARENT, Started, described
 from playhead_instrumentation.drivers.exceptions import again, record_of
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import Played, Refused
@@ -33,6 +35,9 @@ from playhead_instrumentation.session import Session, current
 from playhead_instrumentation.workspace import Change
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Content, Delivery, EndedHow, Fidelity, Part
+
+if TYPE_CHECKING:
+    from playhead_instrumentation.boundaries.process_pipes import PipeEnd
 
 KIND: Final = "process"
 
@@ -86,10 +91,13 @@ class Child:
         """Whether an event loop brings what comes from it."""
         self.feeder: Any = None
         """The task of its event loop, at replay."""
-        self.held: dict[str, int] = {}
-        """Descriptors of the other ends of its pipes, at replay."""
+        self.far: Final = FarEnds(self._drain)
+        """The other ends of its pipes, at replay."""
+        self.files: Final = GivenFiles(self)
         self.beside = 0
         """Pid of a fork that runs for real at a replay."""
+        self.terminal: PipeEnd | None = None
+        """Our end of the terminal that it runs on."""
         self.own_group = False
         """Whether it leads a process group."""
         self.runs = False
@@ -103,7 +111,6 @@ class Child:
         self._ended: set[str] = set()
         self._left: dict[str, bytes] = {}
         self._scrubs: dict[str, Any] = {}
-        self._files: dict[str, tuple[int, int]] = {}
         self._before: Any = None
         body, details = described(started, session.redactor)
         span = trace.get_current_span().get_span_context()
@@ -120,7 +127,7 @@ class Child:
         verdict = self.call.verdict
         self.played: Final = verdict if isinstance(verdict, Played) else None
         self._due: dict[str, deque[int]] = {}
-        self._stdin = _Stdin(self.played)
+        self._stdin = Stdin(self.played)
         if self.played is not None:
             for index, part in enumerate(self.played.exchange.parts):
                 self._due.setdefault(stream_of(part), deque()).append(index)
@@ -150,6 +157,18 @@ class Child:
     def passes(self) -> bool:
         """Whether nothing is recorded of it any more: the session is over, or this is a fork of ours."""
         return current() is not self._session or self.call.inherited
+
+    def environment(self, env: Any) -> Any:
+        """For a child that was to have ``env`` (None: ours): it is told where it was started."""
+        given = self._session.environment_of_child(env)
+        given = dict(os.environ if given is None else given)
+        if given.get(PARENT) == self._session.sink.instance.hex():
+            given[EXCHANGE] = str(self.call.id)
+        return given
+
+    def execs(self) -> AbstractContextManager[None]:
+        """For what forks only to become another program: that fork says nothing of itself."""
+        return self._session.process.forks("", execs=True)
 
     # How it started
 
@@ -200,13 +219,13 @@ class Child:
             with lanes.Outside():
                 data = live(size)
         except BlockingIOError:
-            self._took(f"{stream}.none", b"", None)
+            self.learned(f"{stream}.none", b"", None)
             raise
         if data is None:
-            self._took(f"{stream}.none", b"", None)
+            self.learned(f"{stream}.none", b"", None)
             return None
         at = self.call.arrive().wait()
-        self._took(stream, data, at)
+        self.learned(stream, data, at)
         return data
 
     def _read_again(self, stream: str, size: int) -> bytes | None:
@@ -240,7 +259,7 @@ class Child:
         with self._lock:
             self._due[name].remove(index)
         data = self.played.part(index)
-        self._took(name, data, at)
+        self.learned(name, data, at)
         self.offer()
         return data
 
@@ -249,7 +268,8 @@ class Child:
         with self._lock:
             self._ended.add(stream)
 
-    def _took(self, stream: str, data: bytes, at: Delivery | None, offset: int | None = None) -> None:
+    def learned(self, stream: str, data: bytes, at: Delivery | None, offset: int | None = None) -> None:
+        """Put on the tape what the program learned of it."""
         more: dict[str, Any] = {a.PLAYHEAD_PROCESS_STREAM: stream}
         if offset is not None:
             more[a.PLAYHEAD_PROCESS_OFFSET] = offset
@@ -272,7 +292,7 @@ class Child:
             try:
                 count = live()
             except BrokenPipeError:
-                self._took("stdin.broken", b"", self.call.arrive().wait())
+                self.learned("stdin.broken", b"", self.call.arrive().wait())
                 raise
             if count:
                 self.call.sent(bytes(memoryview(data).cast("B")[:count]))
@@ -296,10 +316,7 @@ class Child:
 
     def closes(self, stream: str) -> None:
         """The program closes a pipe to it."""
-        number = self.held.pop(stream, None)
-        self.held.pop(f"{stream} offered", None)
-        if number is not None:
-            os.close(number)
+        self.far.let_go(stream)
         if self.passes or not self.runs or stream in self._ended:
             return
         if stream != "stdin":
@@ -326,14 +343,14 @@ class Child:
 
     def running(self) -> None:
         """The program was told that it still runs."""
-        self._took(RUNNING, b"", None)
+        self.learned(RUNNING, b"", None)
 
     def expired(self, error: BaseException) -> None:
         """The program waited for it in vain."""
         if self.told is not error:
             self.told = error
             timeout = json.dumps(getattr(error, "timeout", None)).encode()
-            self._took(EXPIRED, timeout, self.call.arrive().wait())
+            self.learned(EXPIRED, timeout, self.call.arrive().wait())
 
     def exited(self, status: int, at: Delivery | None = None, *, in_turn: bool = False) -> None:
         """It has ended. ``status``: as `subprocess` gives it, negative for a signal."""
@@ -344,8 +361,7 @@ class Child:
         body: Content | None = None
         if self._before is not None:
             try:
-                for stream in list(self._files):
-                    self._told_to_file(stream)
+                self.files.tell()
                 body = self._changes()
             except Exception:
                 log.debug("playhead could not see what a process did", exc_info=True)
@@ -399,6 +415,12 @@ class Child:
         """At replay: the wait that a part of the recording tells of was in vain."""
         return Expired(json.loads(self.took(index, self.call.arrive(index + 1).wait())))
 
+    def needs_nobody(self) -> bool:
+        """At replay: whether it died before it said anything, so that nothing of it is missing."""
+        assert self.played is not None
+        end = self.played.exchange.end
+        return end is not None and int(end.values.get(a.PROCESS_EXIT_CODE, 0)) < 0
+
     def exit_turn(self) -> Turn | None:
         """At replay: the turn of its end; None where it came without one."""
         assert self.played is not None
@@ -423,8 +445,7 @@ class Child:
             workspace = self._session.workspace
             if recorded.body is not None and workspace.elsewhere:
                 workspace.apply(_decode(self.played.read(recorded.body)))
-            for stream in list(self._files):
-                self._told_to_file_again(stream)
+            self.files.write_again()
             self._end("complete", at, status, recorded.body)
         return status
 
@@ -442,136 +463,28 @@ class Child:
     def abandoned(self) -> None:
         """The program ends. Safe in a finalizer."""
         self._end("abandoned", None, None)
-        self.release()
-
-    # What it wrote into files that the program gave it
-
-    def writes_to(self, stream: str, number: int, offset: int) -> None:
-        """A stream of it goes to a regular file, from ``offset`` on."""
-        self._files[stream] = number, offset
-
-    def _told_to_file(self, stream: str) -> None:
-        number, offset = self._files.pop(stream)
-        try:
-            end = os.lseek(number, 0, os.SEEK_CUR)
-            if end > offset:
-                self._took(f"{stream}.file", _between(number, offset, end), None, offset)
-        finally:
-            os.close(number)
-
-    def _told_to_file_again(self, stream: str) -> None:
-        number, _ = self._files.pop(stream)
-        try:
-            assert self.played is not None
-            while (index := self.next((f"{stream}.file",))[0]) is not None:
-                at = self.played.exchange.parts[index].attributes
-                os.lseek(number, int(at.get(a.PLAYHEAD_PROCESS_OFFSET, 0)), os.SEEK_SET)
-                data = self.took(index)
-                while data:
-                    data = data[os.write(number, data) :]
-        finally:
-            os.close(number)
-
-    # At replay: real pipes whose other ends are ours
+        self.far.release()
 
     def offer(self) -> None:
-        """Have the pipe be readable whose data comes next, and no other: so is who waits for several."""
-        if self.played is None or self.asynchronous or not self.held:
-            return
-        _, name = self.next(("stdout", "stderr", *STATUS))
-        for stream in ("stdout", "stderr"):
-            number = self.held.get(stream)
-            if number is None:
-                continue
-            if stream in self._ended:
-                os.close(self.held.pop(stream))
-                continue
-            offered = f"{stream} offered" in self.held
-            if (stream == name) == offered:
-                continue
-            if stream == name:
-                os.write(number, b"\0")
-                self.held[f"{stream} offered"] = number
-            else:
-                self._retract(stream)
+        """At replay: have those wait no longer who wait for what comes next."""
+        if self.played is not None and not self.asynchronous and self.far:
+            self.far.offer(self.next(("stdout", "stderr", *STATUS))[1], self._ended)
 
-    def _retract(self, stream: str) -> None:
+    def _drain(self, stream: str) -> None:
         from playhead_instrumentation.boundaries.process_pipes import end_of
 
-        del self.held[f"{stream} offered"]
         end = end_of(self, stream)
         if end is not None:
             end.drain()
-
-    def release_stdin(self) -> None:
-        """Nobody reads its stdin any more."""
-        number = self.held.pop("stdin", None)
-        if number is not None:
-            os.close(number)
-
-    def release(self) -> None:
-        """Close the other ends of its pipes."""
-        for name, number in list(self.held.items()):
-            if not name.endswith(" offered"):
-                with contextlib.suppress(OSError):
-                    os.close(number)
-        self.held.clear()
 
 
 CHILDREN: Final[dict[int, Child]] = {}
 """Children of this process that run, by pid."""
 
 
-class _Stdin:
-    """What was sent when recorded, against what is sent now."""
-
-    def __init__(self, played: Played | None) -> None:
-        pieces = played.exchange.sent if played is not None else []
-        self._recorded = b"".join(piece.data.inline or b"" for piece in pieces)
-        self.closed = any(a.PLAYHEAD_PROCESS_STREAM in piece.attributes for piece in pieces)
-        """Whether the program closed it."""
-        self._sent = 0
-
-    def room(self) -> int:
-        """How many bytes more were sent when recorded."""
-        return len(self._recorded) - self._sent
-
-    def take(self, data: bytes) -> str:
-        """More is sent; where it differs, and how; empty: it does not."""
-        expected = self._recorded[self._sent : self._sent + len(data)]
-        if data == expected:
-            self._sent += len(data)
-            return ""
-        pairs = itertools.zip_longest(expected, data)
-        at = next(place for place, (one, other) in enumerate(pairs) if one != other)
-        return self._said(self._sent + at, expected[at:], data[at:])
-
-    def end(self) -> str:
-        """It is closed now."""
-        return self._said(self._sent, self._recorded[self._sent :], b"") if self.room() > 0 else ""
-
-    def at_exit(self) -> str:
-        """The process ends."""
-        return self.end()
-
-    @staticmethod
-    def _said(place: int, tape: bytes, now: bytes) -> str:
-        shown = [repr(side[:40])[1:] if side else "(end)" for side in (tape, now)]
-        return f"at byte {place}: tape {shown[0]}, now {shown[1]}"
-
-
 def stream_of(part: Part) -> str:
     """What a part of such an exchange belongs to."""
     return str(part.attributes.get(a.PLAYHEAD_PROCESS_STREAM, "stdout"))
-
-
-def _between(number: int, start: int, end: int) -> bytes:
-    try:
-        return os.pread(number, end - start, start)
-    except OSError:  # open for writing only
-        with open(f"/proc/self/fd/{number}", "rb") as file:
-            file.seek(start)
-            return file.read(end - start)
 
 
 def _plain(name: Any) -> Any:

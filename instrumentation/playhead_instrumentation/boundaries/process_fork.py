@@ -10,10 +10,11 @@ import functools
 import os
 from typing import Any
 
-from playhead_instrumentation.boundaries import entropy, files
+from playhead_instrumentation.boundaries import entropy, files_covered
 from playhead_instrumentation.boundaries.process_exchange import begin, recording
 from playhead_instrumentation.boundaries.process_words import FORK, Started
 from playhead_instrumentation.drivers.verdict import Live, Played, Verdict
+from playhead_instrumentation.lanes import Shadow
 from playhead_instrumentation.patches import Patches, required
 from playhead_instrumentation.session import Session
 from playhead_semconv.tapes import IndexedTape
@@ -42,13 +43,14 @@ def _fork(original: Any) -> int:
         return original()
     played = child.played
     tape = _tape_of(session, child.call.verdict)
-    if played is not None and played.exchange.head and tape is None:
+    if played is not None and played.exchange.head and tape is None and not child.needs_nobody():
         child.block("the child that was forked then has no tape")
     if played is not None and tape is None:
         return child.start_again()  # raises what was raised
     origin = "" if tape is None else tape.instance.hex()
     try:
-        with session.process.forks(str(child.call.id), origin):
+        # What others do at a fork (OpenTelemetry describes the process anew) is not the program's.
+        with session.process.forks(str(child.call.id), origin), Shadow():
             pid = original()
     except BaseException as error:
         child.failed(error)
@@ -61,7 +63,7 @@ def _fork(original: Any) -> int:
         return child.start_again()
     if tape is not None:
         session.become(tape)
-        files.answered_by(session)
+        files_covered.answered_by(session)
     entropy.put_back(session)  # Python seeds its generator anew
     return 0
 

@@ -100,15 +100,24 @@ class PipeEnd(io.FileIO):
             return
         super().close()
 
+    def live(self, read: Callable[[int], bytes]) -> Callable[[int], bytes]:
+        """How it is read by its number."""
+        return read
+
+    def ends(self, data: bytes) -> bytes:
+        """Its end, as who reads by its number learns it: nothing comes."""
+        return data
+
     def drain(self) -> None:
         """At replay: it is not to be readable any more."""
+        blocking = os.get_blocking(self.fileno())
         os.set_blocking(self.fileno(), False)
         try:
             _read(self.fileno(), CHUNK_BYTES)
         except BlockingIOError:
             pass
         finally:
-            os.set_blocking(self.fileno(), True)
+            os.set_blocking(self.fileno(), blocking)
 
 
 def end_of(child: Child, stream: str) -> PipeEnd | None:
@@ -135,10 +144,10 @@ def watch_numbers() -> None:
         child = end._asked()  # pyright: ignore[reportPrivateUsage]
         if child is None:
             return original_read(fd, length)
-        data = child.read(end.stream, length, functools.partial(original_read, fd))
+        data = child.read(end.stream, length, end.live(functools.partial(original_read, fd)))
         if data is None:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        return data
+        return end.ends(data) if not data and length else data
 
     @functools.wraps(original_write)
     def write(fd: Any, data: Any, /) -> int:

@@ -148,7 +148,7 @@ def _execute_child(names: list[str], original: Any, popen: Any, *args: Any, **kw
         popen._child_created = True
         for stream, theirs, ours, _ in pipes:
             if ours != -1:
-                child.held[stream] = os.dup(theirs)
+                child.far.hold(stream, os.dup(theirs))
         _follow_files(child, started, given)
         popen._close_pipe_fds(*(given[name] for name in PIPES))
         child.offer()
@@ -215,7 +215,7 @@ def _follow_files(child: Child, started: Started, given: dict[str, Any]) -> None
     ):
         if kind == "file":
             number = os.dup(given[name])
-            child.writes_to(stream, number, _place(number))
+            child.files.writes_to(stream, number, _place(number))
 
 
 def _place(number: int) -> int:

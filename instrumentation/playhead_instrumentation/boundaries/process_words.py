@@ -25,6 +25,12 @@ PARENT = "PLAYHEAD_PARENT_INSTANCE"
 EXCHANGE = "PLAYHEAD_PARENT_EXCHANGE"
 """Variable that names the exchange in which it was started."""
 
+VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", PARENT, EXCHANGE)
+"""Variables by which a child goes on with the trace and knows whose it is."""
+
+WORKER = "PLAYHEAD_REPLAY_WORKER"
+"""Variable that tells a process of `multiprocessing`, at a replay, where its tape is."""
+
 FORK = "os.fork"
 """How a child is started that begins in the middle of our program."""
 

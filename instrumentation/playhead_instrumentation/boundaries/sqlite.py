@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote
 
-from playhead_instrumentation.boundaries.files import Covered, absolute
+from playhead_instrumentation.boundaries.files_covered import Covered, absolute
 from playhead_instrumentation.boundaries.sqlite_library import Library
 from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.patches import PATCHES, Patches, Unpatchable, required

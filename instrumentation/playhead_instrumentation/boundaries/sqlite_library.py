@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from playhead_instrumentation.boundaries.ambient import getframe, reads_of_agent
-from playhead_instrumentation.boundaries.files import absolute, asked
+from playhead_instrumentation.boundaries.files_covered import absolute, asked
 from playhead_instrumentation.boundaries.files_readers import by_agent
 from playhead_instrumentation.patches import Unpatchable
 from playhead_instrumentation.session import current

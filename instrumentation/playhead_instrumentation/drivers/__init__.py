@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import signal
 from collections.abc import Callable, Iterable
 
 from playhead_instrumentation.drivers import quiet_hooks, wakes
@@ -22,6 +24,7 @@ from playhead_instrumentation.drivers.tape_gate import TapeGate
 from playhead_instrumentation.drivers.verdict import World
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.workspace import LIMIT_BYTES, Workspace
+from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Delivery
 from playhead_semconv.plans import Plan
@@ -70,6 +73,14 @@ def open_driver(
         gate.on_spun = driver.wakes.spun
     wakes.keep(driver.wakes)
     return driver
+
+
+def dies_with(driver: Driver, tape: IndexedTape) -> None:
+    """A child that was killed when recorded (its ``tape`` has no end) ends where its tape does."""
+    gate = driver.gate
+    if isinstance(gate, TapeGate) and next(tape.named(e.PLAYHEAD_PROCESS_EXIT), None) is None:
+        driver.reads.past_tape = driver.past_tape
+        driver.killed = gate.on_killed = functools.partial(signal.raise_signal, signal.SIGKILL)
 
 
 def _expect(driver: Driver, player: Player, order: Iterable[Delivery]) -> None:

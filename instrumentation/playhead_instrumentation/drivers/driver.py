@@ -12,7 +12,7 @@ import itertools
 import json
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import blake3
@@ -328,6 +328,10 @@ class Driver:
         self.reads = Reads(sink, self.declare, tape)
         self.wakes = Wakes(sink, gate, self.reads, self.declare, wakes, goes_on=printed is not None)
         self._printed = printed
+        self.ending = False
+        """Whether the process ends: what threads do that end with it is no part of the run."""
+        self.killed: Callable[[], None] | None = None
+        """Ends this process, where it was killed when recorded; called where it would end by itself."""
         self.files: Files
         """Who answers what the program asks of files; set by `open_driver`."""
         self.states = States(sink, redactor, self.declare, tape)
@@ -391,6 +395,7 @@ class Driver:
             if content.digest == recorded.ask.body.digest and verdict.elsewhere:
                 content = Content(content.digest, content.size)
         elif isinstance(verdict, Refused):
+            self.past_tape()
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.BLOCKED
         elif self.closed or verdict.instead_of is not None:
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
@@ -434,6 +439,11 @@ class Driver:
         """The program is ready to be asked: what is left of the boot on the tape is not waited for."""
         self._booted = True
         self.gate.skip(self.boot)
+
+    def past_tape(self) -> None:
+        """The tape does not answer: a process that was killed when recorded has come to its end."""
+        if self.killed is not None and not self.gate.expects():
+            self.killed()
 
     def went(self, id: ExchangeId) -> None:
         """What was done for real has ended."""
@@ -518,6 +528,7 @@ class Driver:
 
     def close(self) -> None:
         """Nobody waits for a turn any more."""
+        self.ending = True
         keep_wakes(None)
         self.gate.close()
 

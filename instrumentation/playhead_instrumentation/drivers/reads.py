@@ -46,6 +46,8 @@ class Reads:
         self._ahead: dict[str, Any] = {}
         """How far a clock of the tape is ahead of the real one, by kind."""
         self._tape = tape
+        self.past_tape: Callable[[], None] = lambda: None
+        """Told where the tape does not answer."""
         self._recorded: dict[tuple[int, str], array[int]] = {}
         """Numbers of the facts that are still to be answered with, the next one last."""
         if tape is None:
@@ -73,6 +75,7 @@ class Reads:
             return value
         data = self._next(self._tape, lane, kind)
         if data is None:
+            self.past_tape()
             value: Any = live()
             if since:
                 value += self._ahead.get(kind, 0)

@@ -6,6 +6,7 @@ out of order; the gate counts that.
 
 from __future__ import annotations
 
+import threading
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextvars import Context
@@ -34,6 +35,9 @@ COMPUTING_PATIENCE_S = 60.0
 PATIENCE_S = 5.0
 """Without any progress for so long, while somebody sleeps, the order of the tape is given up."""
 
+LEFT_BEHIND_S = 30.0
+"""So long a thread waits for what the tape does not hold, that the end of the process would end."""
+
 LONGEST_SLEEP_S = 60.0
 """Who sleeps longer is not waited for."""
 
@@ -59,6 +63,8 @@ class TapeGate(HeldGate):
         """How many went out of order, because nobody else could proceed."""
         self.on_moved: Callable[[ExchangeId | None], None] = _nobody
         """Told of each of them."""
+        self.on_killed: Callable[[], None] | None = None
+        """Called, and does not return, where the process was killed when recorded: the tape is over."""
         self._spun_on_tape = spun or {}
         self._parked: dict[Waiting, float] = {}
         """What did not end by time on the tape → when it would have (`REAL.now_s`)."""
@@ -193,8 +199,11 @@ class TapeGate(HeldGate):
         waiter = self._schedule.force()
         if waiter is not None:
             return self._moves(waiter)
-        if self._never and self._refuses():
-            waiter = self._never.pop(0)
+        if self.on_killed is not None and self._schedule.following() is None and self._refuses():
+            self.on_killed()
+        waiter = self._in_vain()
+        if waiter is not None:
+            self._never.remove(waiter)
             waiter.refused = True
             return waiter
         if self._parked:
@@ -207,6 +216,13 @@ class TapeGate(HeldGate):
                 return self._moves(waiter)
         return None
 
+    def _in_vain(self) -> Waiting | None:
+        """Who waits for what the tape does not hold; a thread that ends with its process later."""
+        if not self._never or not self._refuses():
+            return None
+        patient = REAL.now_s() <= self._progress_s + LEFT_BEHIND_S
+        return next((one for one in self._never if not (patient and _is_daemon(one.place))), None)
+
     def _refuses(self) -> bool:
         """Whether who waits for what the tape does not hold waits in vain."""
         sure = not self.books.guesses() or self._idled_s() > self._patience_s
@@ -217,6 +233,14 @@ class TapeGate(HeldGate):
         self.moved += 1
         self.on_moved(waiter.who)
         return waiter
+
+
+def _is_daemon(thread: int) -> bool:
+    found = _threads.get(thread)
+    return found is not None and found.daemon
+
+
+_threads: dict[int, threading.Thread] = vars(threading)["_active"]
 
 
 def _nobody(who: ExchangeId | None) -> None:

@@ -9,7 +9,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from playhead_instrumentation.boundaries.applications import MAIN
+from playhead_instrumentation.boundaries.applications import IMPORTED, MAIN
 from playhead_instrumentation.boundaries.inbound import MARKED
 from playhead_instrumentation.boundaries.inbound_servers import cover_asgi, cover_wsgi
 from playhead_instrumentation.drivers.driver import Driver, Served
@@ -20,9 +20,6 @@ from playhead_instrumentation.service.function import call
 from playhead_instrumentation.service.wsgi import serve as serve_wsgi
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ReplayFailed
-
-IMPORTED = "__mp_main__"
-"""Name of a program that is loaded for what it defines, not to be run, as `multiprocessing` has it."""
 
 
 class Service:

@@ -1,6 +1,7 @@
 """Tenants: each has a store of its own, so that no question can reach another's data.
 
-The data folder itself is the store of the tenant without a name; the others lie in ``tenants/NAME``.
+The data folder itself is the store of the tenant without a name; the others lie in ``tenants/NAME``. In
+a database each has a schema.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from playhead_receiver.intake.export import Counted, Intake
 from playhead_receiver.keeping import Keeper
 from playhead_receiver.lock import WriterLock
 from playhead_receiver.store import Upkeep, open_store
+from playhead_receiver.store.naming import place_of_tenant
 
 FOLDER = "tenants"
 
@@ -42,10 +44,14 @@ class House(msgspec.Struct):
 
 
 class Tenants:
-    """The houses of a data folder, opened when they are first needed. Safe from any thread."""
+    """The houses of a data folder, or of a database (``url``), opened when they are first needed.
 
-    def __init__(self, data_dir: Path, store: Upkeep) -> None:
+    Safe from any thread.
+    """
+
+    def __init__(self, data_dir: Path, store: Upkeep, url: str = "") -> None:
         self._data_dir = data_dir
+        self._url = url
         self._budget, self._counted = Budget(), Counted()
         self._lock = threading.Lock()
         self._houses: dict[str, House] = {"": self._house(store)}
@@ -65,7 +71,7 @@ class Tenants:
         with self._lock:
             found = self._houses.get(tenant)
             if found is None:
-                found = self._houses[tenant] = self._open(self._data_dir / FOLDER / tenant)
+                found = self._houses[tenant] = self._open(tenant)
                 found.start()
             return found
 
@@ -87,7 +93,10 @@ class Tenants:
                 if house.lock is not None:
                     house.lock.release()
 
-    def _open(self, folder: Path) -> House:
+    def _open(self, tenant: str) -> House:
+        if self._url:
+            return self._house(open_store(place_of_tenant(self._url, tenant)))
+        folder = self._data_dir / FOLDER / tenant
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         lock = WriterLock.take(folder)
         try:

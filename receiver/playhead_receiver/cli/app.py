@@ -38,6 +38,7 @@ VERBS = {
     "gc": "delete runs whose time is over",
     "backup": "copy the store into a folder, also while it is written to",
     "restore": "make a store of a backup",
+    "mcp": "let agents read runs, over MCP on stdio",
     "token": "make and revoke tokens",
     "spool": "look at what was not delivered, and deliver it",
     "completion": "print the completion script of a shell",

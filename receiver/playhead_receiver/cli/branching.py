@@ -81,7 +81,7 @@ def _recorded(session: Session, house: Housing, pid: int, since_ns: int) -> Run 
     from playhead_receiver.store import open_store
 
     delivered(session, house)
-    store = open_store(session.data_dir, read_only=True)
+    store = open_store(session.store, read_only=True)
     try:
         found: RunSummary | None = find_recorded(store, pid, since_ns)
         return None if found is None else load_run(store, found.trace_id)[0]

@@ -14,12 +14,13 @@ from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from playhead_receiver.cli.agent import agent_python
-from playhead_receiver.cli.coverage import WRAP, imports_of, sources_of, uncovered
+from playhead_receiver.cli.coverage import imports_of, sources_of, uncovered
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.views.words import count, size
 from playhead_receiver.lock import running
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.coverage import WRAP
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.folds import level_of
 

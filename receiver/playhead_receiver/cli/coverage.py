@@ -11,34 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-SEEN = {
-    "openai": "bytes and spans",
-    "anthropic": "bytes and spans",
-    **dict.fromkeys(
-        "httpx httpx2 requests urllib3 aiohttp botocore boto3 urllib.request http.client".split(),
-        "bytes",
-    ),
-    "grpc": "bytes",
-    "mcp": "messages and spans",
-    "websockets": "messages",
-}
-"""Modules whose traffic is recorded, and how."""
-
-_QUERIES = "asyncpg cx_Oracle duckdb MySQLdb oracledb psycopg psycopg2 pymssql pymysql pyodbc"
-_COMMANDS = "cassandra motor neo4j pymongo redis valkey"
-_CONNECTIONS = "ftplib imaplib ldap3 paramiko poplib pycurl smtplib telnetlib zmq"
-_MESSAGES = "aio_pika aiokafka confluent_kafka kafka nats paho pika pulsar websocket"
-
-UNSEEN = {
-    **dict.fromkeys(_QUERIES.split(), "its queries"),
-    **dict.fromkeys(_COMMANDS.split(), "its commands"),
-    **dict.fromkeys(_CONNECTIONS.split(), "its connections"),
-    **dict.fromkeys(_MESSAGES.split(), "its messages"),
-}
-"""Modules that bring something in from outside which the tape does not hold."""
-
-WRAP = 'put it into a function with @playhead.tool(effect="read"), or "write" if it changes something'
-READ = 'put it into a function with @playhead.tool(effect="read")'
+from playhead_semconv.coverage import READ, WRAP, seen, unseen
 
 CALLS = {
     "os.getloadavg": ("the load of the machine", READ),
@@ -64,7 +37,8 @@ CALLS = {
     "socket.create_connection": ("what a socket gives", WRAP),
     "ctypes.CDLL": ("what a foreign function returns", WRAP),
     "ctypes.cdll.LoadLibrary": ("what a foreign function returns", WRAP),
-    "multiprocessing.shared_memory.SharedMemory": ("what another process writes there", WRAP),
+    "multiprocessing.RawArray": ("what another process writes there", "use Array, which has a lock"),
+    "multiprocessing.RawValue": ("what another process writes there", "use Value, which has a lock"),
     "threading.get_native_id": ("numbers that the system gives", "use the thread's name"),
 }
 """Calls whose result the tape does not hold: what it is, and what to do."""
@@ -83,12 +57,7 @@ class Import:
     @property
     def seen(self) -> str:
         """How its traffic is recorded; empty where it is not."""
-        return SEEN.get(self.module) or SEEN.get(self.module.split(".")[0], "")
-
-    @property
-    def unseen(self) -> str:
-        """What of it is not on the tape; empty where nothing is known to be missing."""
-        return UNSEEN.get(self.module) or UNSEEN.get(self.module.split(".")[0], "")
+        return seen(self.module)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,8 +123,9 @@ def uncovered(script: Path) -> Iterator[Uncovered]:
 
 def _modules(path: Path, name: str) -> Iterator[Uncovered]:
     for one in imports_of(path):
-        if one.unseen:
-            yield Uncovered(one.module, name, one.line, one.unseen, WRAP)
+        found = unseen(one.module)
+        if found is not None:
+            yield Uncovered(one.module, name, one.line, found.missing, found.advice)
 
 
 def _calls(path: Path, name: str) -> Iterator[Uncovered]:

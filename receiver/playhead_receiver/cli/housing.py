@@ -26,8 +26,9 @@ class Housing:
     Another process's receiver may go away at any time; `endpoint` looks again each time it is asked.
     """
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, store: str = "") -> None:
         self._data_dir = data_dir
+        self._store = store
         self._own: Receiver | None = None
 
     @property
@@ -70,16 +71,16 @@ class Housing:
     def _embed(self) -> str:
         from playhead_receiver.server import Receiver
 
-        receiver = Receiver(self._data_dir, http_port=0, grpc_port=None)
+        receiver = Receiver(self._data_dir, store=self._store, http_port=0, grpc_port=None)
         receiver.start()
         self._own = receiver
         return receiver.http_endpoint
 
 
 @contextmanager
-def housing(data_dir: Path) -> Generator[Housing]:
-    """A `Housing` that is closed at the end."""
-    found = Housing(data_dir)
+def housing(data_dir: Path, store: str = "") -> Generator[Housing]:
+    """A `Housing` that is closed at the end; ``store``: the URL of a database, or empty."""
+    found = Housing(data_dir, store)
     try:
         yield found
     finally:

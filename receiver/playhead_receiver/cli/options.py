@@ -27,7 +27,7 @@ def _keep_flag(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 
 
 def common_options() -> list[click.Option]:
-    """``--json --color --config --no-config --data-dir -v``: kept in the session, not passed on."""
+    """``--json --color --config --no-config --data-dir --store -v``: kept in the session."""
     path = click.Path(path_type=Path)
     return [
         click.Option(
@@ -60,6 +60,13 @@ def common_options() -> list[click.Option]:
             expose_value=False,
             callback=_keep_flag,
             help="The receiver's data folder.",
+        ),
+        click.Option(
+            ["--store"],
+            metavar="URL",
+            expose_value=False,
+            callback=_keep_flag,
+            help="Database that keeps the runs: postgresql://…",
         ),
         click.Option(
             ["-v", "--verbose"],

@@ -63,10 +63,9 @@ def reading(session: Session) -> Generator[Store]:
     """The store of the data folder, opened for reading. `RunUnknown` where nothing was recorded yet."""
     from playhead_receiver.store import open_store
 
-    folder = session.data_dir
-    if not folder.is_dir():
-        raise RunUnknown(f"nothing is recorded in {folder}", hint="playhead record SCRIPT")
-    store = open_store(folder, read_only=True)
+    if session.nothing_kept:
+        raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")
+    store = open_store(session.store, read_only=True)
     try:
         yield store
     finally:

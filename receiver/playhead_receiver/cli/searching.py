@@ -15,12 +15,12 @@ def searchable(session: Session) -> Upkeep:
     """The store, all of it searchable where no receiver writes to it. `RunUnknown` if there is none."""
     from playhead_receiver.store import open_store
 
-    if not session.data_dir.is_dir():
+    if session.nothing_kept:
         raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")
     try:
-        store = open_store(session.data_dir)
+        store = open_store(session.store)
     except StoreBusy:  # the receiver sees to it
-        return open_store(session.data_dir, read_only=True)
+        return open_store(session.store, read_only=True)
     while store.index():
         session.progress(f"{store.lag().bundles} groups of spans to go")
     return store

@@ -51,6 +51,23 @@ class Session:
 
         return data_dir(self.settings)
 
+    @property
+    def store(self) -> str | Path:
+        """Where the runs are kept: the URL of a database, or the data folder."""
+        return self.settings.store or self.data_dir
+
+    @property
+    def store_name(self) -> str:
+        """What that is called in messages."""
+        from playhead_receiver.store.naming import place_name
+
+        return place_name(self.settings.store) if self.settings.store else str(self.data_dir)
+
+    @property
+    def nothing_kept(self) -> bool:
+        """Whether there is no store yet."""
+        return not self.settings.store and not self.data_dir.is_dir()
+
     @cached_property
     def out(self) -> Console:
         """Data: stdout."""

@@ -26,7 +26,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from playhead_receiver.intake.budget import Budget
 from playhead_receiver.intake.shapes import check_shape
-from playhead_receiver.span_view import Envelope, framed, parse_span, resource_summary
+from playhead_receiver.span_view import Envelope, parse_span, resource_summary, surroundings
 from playhead_receiver.store.prepare import ReadSpan
 from playhead_receiver.store.protocol import Batch, Store
 from playhead_semconv.errors import MalformedOtlp
@@ -115,18 +115,18 @@ class Intake:
         for entry in _envelope(body).entries:
             resource = entry.resource
             for scoped in entry.scopes:
+                scope, around = scoped.scope, surroundings(entry, scoped)
+                shared = len(around.resource)
                 for item in scoped.items:
                     try:
-                        resource_summary(entry.resource)
-                        _check_scope(scoped.scope)
+                        resource_summary(resource)
+                        _check_scope(scope)
                         view = parse_span(item)
                     except MalformedOtlp as problem:
                         rejections.add(problem)
                         continue
-                    shared, rest = framed(entry, scoped, item)
-                    spans.append(
-                        ReadSpan(view.trace_id, view.span_id, shared + rest, view, resource, len(shared))
-                    )
+                    otlp = around.framed(item)
+                    spans.append(ReadSpan(view.trace_id, view.span_id, otlp, view, resource, shared))
         if spans:
             self._store.commit(Batch(spans=spans))
         with self.counted.lock:

@@ -23,6 +23,7 @@ from playhead_receiver.store.sqlite import SqliteStore
 from playhead_receiver.store.sqlite.backup import restore
 from playhead_receiver.store.sqlite.schema import FILE, is_older
 from playhead_receiver.store.upkeep import Deleted, Finding, Hit, Lag, Upkeep
+from playhead_semconv.errors import StoreUnavailable
 
 __all__ = [
     "Batch",
@@ -40,6 +41,7 @@ __all__ = [
     "StoredSpan",
     "StoredTape",
     "Upkeep",
+    "is_database",
     "open_store",
     "place_of",
     "restore",
@@ -49,13 +51,16 @@ __all__ = [
 def open_store(
     data_dir: str | os.PathLike[str], read_only: bool = False, lock: WriterLock | None = None
 ) -> Upkeep:
-    """The store of a data directory.
+    """The store of a data directory, or of a database where ``data_dir`` is a ``postgresql://`` URL.
 
-    For writing it takes the directory's lock, unless the caller, who holds it, gives it as ``lock``;
-    `StoreBusy` if another process writes. For reading anybody may open it at any time; where nothing
-    was ever stored it is empty. A store of an older version is brought to this one first, which needs
-    the lock for a moment. `StoreUnavailable` if disk or file do not allow it.
+    A database takes any number of writers, and needs no ``lock``. Of a directory: for writing it takes
+    the directory's lock, unless the caller, who holds it, gives it as ``lock``; `StoreBusy` if another
+    process writes. For reading anybody may open it at any time; where nothing was ever stored it is
+    empty. A store of an older version is brought to this one first, which needs the lock for a moment.
+    `StoreUnavailable` if disk, file or database do not allow it.
     """
+    if isinstance(data_dir, str) and is_database(data_dir):
+        return _on_postgres(data_dir, read_only)
     folder = Path(data_dir)
     if read_only and is_older(folder / FILE):
         open_store(folder).close()
@@ -69,3 +74,20 @@ def open_store(
     except BaseException:
         own.release()
         raise
+
+
+def is_database(place: str) -> bool:
+    """Whether ``place`` is the URL of a database, and no directory."""
+    return place.startswith(("postgresql://", "postgres://"))
+
+
+def _on_postgres(url: str, read_only: bool) -> Upkeep:
+    try:
+        from playhead_receiver.store.postgres import PostgresStore  # its driver is an extra
+    except ImportError as problem:
+        raise StoreUnavailable(
+            "the driver of PostgreSQL is not here",
+            cause=str(problem),
+            hint="pip install 'playhead-receiver[postgres]'",
+        ) from None
+    return PostgresStore(url, read_only=read_only)

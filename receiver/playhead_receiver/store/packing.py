@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
@@ -57,15 +57,20 @@ class TextIndex:
     """Where texts are stored already. A miss costs a copy, never more.
 
     ``stored`` looks up what is kept on disk; ``store`` keeps it there: texts that others may go on from.
+    ``kept`` says which of many are kept, where asking for each would take long.
     """
 
     def __init__(
-        self, stored: Callable[[bytes], int | None], store: Callable[[bytes, int], None]
+        self,
+        stored: Callable[[bytes], int | None],
+        store: Callable[[bytes, int], None],
+        kept: Callable[[list[bytes]], Collection[bytes]] | None = None,
     ) -> None:
         self.pieces = Recent()
         self.wholes = Recent()
         self._stored = stored
         self._store = store
+        self._kept = kept
 
     def clear(self) -> None:
         """Forget what is remembered."""
@@ -76,6 +81,10 @@ class TextIndex:
         """A text by its digest, as far as it is remembered."""
         found = self.wholes.get(digest)
         return self.pieces.get(digest) if found is None else found
+
+    def worth_asking(self, digests: list[bytes]) -> Collection[bytes]:
+        """Those of ``digests`` that may be kept."""
+        return digests if self._kept is None else self._kept(digests)
 
     def find_stored(self, digest: bytes) -> int | None:
         """A text by its digest, as far as it is kept."""
@@ -173,8 +182,10 @@ class Frame:
             found = self._index.find(digest)
             if found is not None:
                 return cut, found
-        for cut, digest in begins[:LOOKED_UP]:
-            found = self._index.find_stored(digest)
+        asked = begins[:LOOKED_UP]
+        kept = self._index.worth_asking([digest for _, digest in asked])
+        for cut, digest in asked:
+            found = self._index.find_stored(digest) if digest in kept else None
             if found is not None:
                 return cut, found
         return 0, None

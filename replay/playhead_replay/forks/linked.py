@@ -14,6 +14,7 @@ from playhead_semconv.errors import CorruptTape, TapeError
 from playhead_semconv.facts import Content, Exchange, ExchangeId, Fact, digest_of
 from playhead_semconv.folds import fold_exchanges
 from playhead_semconv.seams import Tape
+from playhead_semconv.slices import slice_of
 from playhead_semconv.tapes import MemoryTape
 
 
@@ -30,7 +31,16 @@ def linked(store: Tapes, tape: Tape) -> Tape:
     instance = origin_of(tape)
     if instance is None or instance == tape.instance:
         return tape
-    return LinkedTape(tape, linked(store, store.tape(instance)))
+    whole = linked(store, store.tape(instance))
+    return LinkedTape(tape, slice_of(whole, _origin_trace(tape)))
+
+
+def _origin_trace(tape: Tape) -> bytes:
+    """Of the run that was forked, which may be a part of its process."""
+    for fact in tape.facts():
+        origin = str(fact.attributes.get(a.PLAYHEAD_RUN_ORIGIN, ""))
+        return bytes.fromhex(origin.partition("-")[0])
+    return b""
 
 
 def origin_of(tape: Tape) -> bytes | None:

@@ -31,6 +31,14 @@ def chat():
     }
 
 
+@app.post("/twice")
+def twice():
+    question = request.get_json()["text"]
+    first = client.chat.completions.create(**asked(question)).choices[0].message.content
+    second = client.chat.completions.create(**asked(f"{first} {uuid.uuid4()}"))
+    return {"answer": second.choices[0].message.content, "at": time.time()}
+
+
 @app.post("/stream")
 def stream():
     question = request.get_json()["text"]

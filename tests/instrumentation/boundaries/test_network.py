@@ -13,11 +13,11 @@ from support.sessions import record, recording, replay
 
 import playhead
 from playhead_instrumentation.boundaries.network import NetworkBlocked
-from playhead_instrumentation.boundaries.unseen import unseen_among
 from playhead_instrumentation.drivers.allowed import Allowed
 from playhead_replay import compare
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.coverage import unseen_among
 from playhead_semconv.errors import WorldBlocked
 from playhead_semconv.facts import Fidelity
 
@@ -179,7 +179,8 @@ def test_a_tool_that_is_allowed_runs_for_real():
 def test_drivers_that_connect_in_c_are_known_by_name():
     found = unseen_among(["json", "redis.asyncio", "psycopg2", "snowflake", "snowflake.connector.x"])
     assert list(found) == ["redis", "psycopg2", "snowflake.connector"]
-    assert found["psycopg2"].startswith("it connects in C")
+    assert found["psycopg2"].in_c and found["psycopg2"].advice.startswith("it connects in C")
+    assert not found["redis"].in_c
 
 
 DRIVER = """

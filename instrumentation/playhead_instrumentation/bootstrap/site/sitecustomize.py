@@ -22,7 +22,10 @@ def _run_shadowed() -> None:
 
 
 try:
-    from playhead_instrumentation.bootstrap.launch import launch
+    if os.environ.get("PLAYHEAD_REPLAY_WORKER"):
+        from playhead_instrumentation.bootstrap.replayed import start_worker as launch
+    else:
+        from playhead_instrumentation.bootstrap.launch import launch
 except ImportError:
     pass
 else:

@@ -19,7 +19,7 @@ def command(session: Session, folder: Path) -> None:
     """Copy one state of the store into FOLDER, which is new or empty. Nobody has to stop for it."""
     from playhead_receiver.store import open_store
 
-    store = open_store(session.data_dir, read_only=True)
+    store = open_store(session.store, read_only=True)
     try:
         store.backup(folder)
     finally:

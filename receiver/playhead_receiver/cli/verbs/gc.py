@@ -61,7 +61,7 @@ def command(
     if mark or unmark:
         _mark(session, mark or unmark or ("", ""), on=mark is not None)
         return
-    store = open_store(session.data_dir, read_only=dry_run)
+    store = open_store(session.store, read_only=dry_run)
     try:
         if dry_run:
             runs = store.runs(Query(mode=None, limit=1 << 60))
@@ -88,7 +88,9 @@ def command(
     )
     if folders:
         session.say(f"removed {count(len(folders), 'folder')} of forks that are gone")
-    if not done.wiped:
+    if session.settings.store:
+        session.say("the database overwrites what was deleted in its own time: VACUUM")
+    elif not done.wiped:
         session.say("somebody still reads an older state: run it again to overwrite what was deleted")
 
 
@@ -100,7 +102,7 @@ def _mark(session: Session, given: tuple[str, str], *, on: bool) -> None:
     name, word = given
     if word not in MARKS:
         raise UsageError(f"{word} is no mark", hint=f"use one of: {', '.join(MARKS)}")
-    store = open_store(session.data_dir)
+    store = open_store(session.store)
     try:
         run = store.resolve(name)
         store.mark(bytes.fromhex(run.trace_id), word, on)

@@ -32,7 +32,7 @@ def command(session: Session, file: Path, partial: bool) -> int:
 
     found = incoming(file, partial=partial)
     before = _position(session)
-    with housing(session.data_dir) as house:
+    with housing(session.data_dir, session.settings.store) as house:
         endpoint = Endpoint.parse(house.endpoint(), "http/protobuf")
         transport = HttpTransport(endpoint, session.settings.token, "")
         try:
@@ -77,9 +77,9 @@ def _position(session: Session) -> int:
     """How far the store's changes go: it moves only when something is new."""
     from playhead_receiver.store import open_store
 
-    if not session.data_dir.is_dir():
+    if session.nothing_kept:
         return 0
-    store = open_store(session.data_dir, read_only=True)
+    store = open_store(session.store, read_only=True)
     try:
         return store.position()
     finally:
@@ -91,7 +91,7 @@ def _names(session: Session, trace_ids: set[str]) -> dict[str, str]:
     from playhead_receiver.store import open_store
     from playhead_semconv.errors import RunUnknown
 
-    store = open_store(session.data_dir, read_only=True)
+    store = open_store(session.store, read_only=True)
     names: dict[str, str] = {}
     try:
         for trace_id in sorted(trace_ids):

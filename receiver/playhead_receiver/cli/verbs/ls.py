@@ -70,7 +70,7 @@ def command(
         session.print_json({"schema_version": SCHEMA_VERSION, "runs": [plain(run) for run in runs]})
         return
     if not runs:
-        session.say(f"no runs in {session.data_dir}")
+        session.say(f"no runs in {session.store_name}")
         session.suggest("playhead record SCRIPT")
         return
     print_lines(session, table(runs, time.time_ns()))

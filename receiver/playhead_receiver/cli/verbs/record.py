@@ -53,7 +53,7 @@ def command(session: Session, python: str, words: tuple[str, ...]) -> int:
     named = session.resolved.origins["endpoint"] != "default"
     from playhead_receiver.cli.housing import housing
 
-    with signals_held(), housing(session.data_dir) as house:
+    with signals_held(), housing(session.data_dir, session.settings.store) as house:
         status = _recorded(session, agent, interpreter, None if named else house)
     return die_as(status)
 
@@ -93,7 +93,7 @@ def _conclude(session: Session, pid: int, status: int, since_ns: int, house: Hou
     from playhead_receiver.cli.recorded import find_recorded
     from playhead_receiver.store import open_store
 
-    store = open_store(session.data_dir, read_only=True)
+    store = open_store(session.store, read_only=True)
     try:
         run = find_recorded(store, pid, since_ns)
     finally:

@@ -8,6 +8,7 @@ import click
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.session import Session
+from playhead_semconv.errors import UsageError
 
 SCHEMA_VERSION = 1
 
@@ -18,6 +19,11 @@ def command(session: Session, folder: Path) -> None:
     """Make a store of the backup in FOLDER, which stays as it is. The data directory must have none."""
     from playhead_receiver.store import restore
 
+    if session.settings.store:
+        raise UsageError(
+            "a store on PostgreSQL is put back by PostgreSQL's own tools",
+            hint=f"pg_restore, or psql: {session.store_name}",
+        )
     restore(folder, session.data_dir)
     if session.as_json:
         session.print_json({"schema_version": SCHEMA_VERSION, "data_dir": str(session.data_dir)})

@@ -72,7 +72,7 @@ def _relatives(session: Session, run: Run) -> list[Any]:
 
     from playhead_receiver.store.protocol import Query
 
-    if not session.data_dir.is_dir():
+    if session.nothing_kept:
         return []
     lines: list[Any] = []
     with reading(session) as store:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 FILE = click.Path(exists=True, dir_okay=False)
 
 SCHEMA_VERSION = 1
+SWITCH_S = 0.001
+"""How long a thread may keep others waiting: the one that commits comes back from SQLite often."""
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -66,11 +69,13 @@ def command(
     from playhead_receiver.access.database import AccessFile
     from playhead_receiver.server import Receiver
 
+    sys.setswitchinterval(SWITCH_S)
     file = AccessFile(session.data_dir)
     has_tokens = TokenBook(file).any_live()
     file.close()
     receiver = Receiver(
         session.data_dir,
+        store=session.settings.store,
         http_port=http_port,
         grpc_port=grpc_port,
         query_port=query_port,
@@ -114,12 +119,13 @@ def _announce(session: Session, receiver: Receiver, forward: tuple[str, ...]) ->
                 "grpc": grpc,
                 "query": query,
                 "data_dir": str(session.data_dir),
+                "store": session.store_name,
                 "forward": list(forward),
                 "pid": os.getpid(),
             }
         )
         return
-    session.say(f"listening at {http} and {grpc} (grpc), storing in {session.data_dir}")
+    session.say(f"listening at {http} and {grpc} (grpc), storing in {session.store_name}")
     session.say(f"answering at {query}/v1/runs")
     for endpoint in forward:
         session.say(f"forwarding to {endpoint}")

@@ -24,7 +24,7 @@ def command(session: Session) -> int:
     """
     from playhead_receiver.store import open_store
 
-    store = open_store(session.data_dir, read_only=True)
+    store = open_store(session.store, read_only=True)
     try:
         found = list(store.verify())
     finally:
@@ -49,4 +49,4 @@ def _say(session: Session, found: list[Finding]) -> None:
     if len(found) > MOST_SHOWN:
         session.say(f"and {len(found) - MOST_SHOWN} more")
     if not found:
-        session.say(f"{session.data_dir} is whole")
+        session.say(f"{session.store_name} is whole")

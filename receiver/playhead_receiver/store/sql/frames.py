@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from playhead_receiver.store.blocks import open_block, pack_block
+from playhead_receiver.store.blocks import open_block
 from playhead_receiver.store.frames import compress, decompress
 from playhead_receiver.store.sql.db import Db
 
@@ -43,15 +43,6 @@ def delete_frame(db: Db, bundle: int) -> None:
     """Delete a bundle and its frame."""
     _part_block(db, bundle)
     db.execute("DELETE FROM bundle WHERE id = ?", (bundle,))
-
-
-def join_frames(db: Db, frames: dict[int, bytes]) -> None:
-    """Put frames that lie alone into one block."""
-    number: Any = db.execute(
-        "INSERT INTO block(data) VALUES (?) RETURNING id", (pack_block(frames),)
-    ).get
-    for bundle in frames:
-        db.execute("UPDATE bundle SET data = NULL, block = ? WHERE id = ?", (number, bundle))
 
 
 def _part_block(db: Db, bundle: int) -> None:

@@ -18,6 +18,9 @@ from playhead_receiver.store.texts import Texts
 CHANGES_BYTES = 16 * 1024 * 1024
 """About how much one call of `changes` brings into memory."""
 
+SPANS_AT_ONCE = 512
+"""Rows of a trace that are read at a time."""
+
 
 class Reader:
     """Answers queries from any thread; each takes a connection for as long as one query lasts."""
@@ -59,23 +62,29 @@ class Reader:
 
     def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
         """Finished spans of a trace in order of arrival."""
-        sql = (
-            "SELECT span_id, bundle, place, resource.data, position FROM span JOIN resource"
-            " ON resource.id = span.resource WHERE trace_id = ?"
-        )
+        # Positions stand in the index, so the first spans of a long trace need not wait for all rows.
+        sql = "SELECT position FROM span WHERE trace_id = ?"
         if only is None:
-            rows = self.all(f"{sql} ORDER BY position", (trace_id,))
+            places = [row[0] for row in self.all(sql, (trace_id,))]
         else:
             with self.connection() as db:
-                rows = [
-                    row
+                places = [
+                    row[0]
                     for span_id in only
                     for row in db.execute(f"{sql} AND span_id = ?", (trace_id, span_id))
                 ]
-            rows.sort(key=lambda row: row[-1])
+        places.sort()
         texts = self.texts()
-        for span_id, bundle, place, resource, _ in rows:
-            yield StoredSpan(trace_id, span_id, resource + texts.span(bundle, place))
+        for at in range(0, len(places), SPANS_AT_ONCE):
+            some = places[at : at + SPANS_AT_ONCE]
+            rows = self.all(
+                "SELECT span_id, bundle, place, resource.data FROM span JOIN resource"
+                f" ON resource.id = span.resource WHERE position IN (?{', ?' * (len(some) - 1)})"
+                " ORDER BY position",
+                some,
+            )
+            for span_id, bundle, place, resource in rows:
+                yield StoredSpan(trace_id, span_id, resource + texts.span(bundle, place))
 
     def texts(self) -> Texts:
         """Puts spans together; for one thread."""

@@ -25,7 +25,7 @@ from playhead_semconv.otlp import attributes_of
 if TYPE_CHECKING:
     from playhead_receiver.derive import Deriver
 
-AT_ONCE = 64
+AT_ONCE = 16
 """Bundles, and runs of facts, that one transaction indexes."""
 LONGEST_BYTES = 4 * 1024 * 1024
 """Of a longer text the beginning is indexed."""

@@ -24,6 +24,7 @@ from playhead_receiver.store.protocol import (
     StoredSpan,
 )
 from playhead_receiver.store.resolve import resolve
+from playhead_receiver.store.sql.compaction import QUIET_S, drafts, write
 from playhead_receiver.store.sql.deletion import Deletion
 from playhead_receiver.store.sql.runs import Runs
 from playhead_receiver.store.sql.summaries import keep, make, outdated, span_rows
@@ -34,6 +35,7 @@ from playhead_receiver.store.sqlite.hands import SqliteHands
 from playhead_receiver.store.sqlite.reader import SqliteReader
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_receiver.store.sqlite.search import SqliteSearch
+from playhead_receiver.store.sqlite.space import give_back, has_room
 from playhead_receiver.store.upkeep import Deleted, Finding, Hit, Lag
 from playhead_receiver.store.writer import Writer
 from playhead_semconv.errors import StoreUnavailable
@@ -141,6 +143,17 @@ class SqliteStore:
             made = [make(db, run, now_ns) for run in outdated(db, limit)]
         if made:
             errands.run(lambda db: [keep(db, one) for one in made] and None, forgets=False)
+        return len(made)
+
+    def compact(self, quiet_s: float = QUIET_S) -> int:
+        """Join frames of runs to which nothing came for ``quiet_s``; how many blocks that made."""
+        errands = self._errands()
+        with self._reader.connection() as db:
+            made, room = drafts(db, quiet_s), has_room(db)
+        if made:
+            errands.run(lambda db: write(db, made), forgets=False)
+        elif room:
+            errands.run(give_back, forgets=False)
         return len(made)
 
     def lag(self) -> Lag:

@@ -11,6 +11,7 @@ import apsw
 from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.prepare import Prepared
 from playhead_receiver.store.protocol import Receipt
+from playhead_receiver.store.sqlite.checkpoints import Checkpoints
 from playhead_receiver.store.sqlite.rows import Rows
 from playhead_receiver.store.sqlite.schema import open_writer, speaking_of
 
@@ -26,6 +27,7 @@ class SqliteHands:
         with speaking_of(path):
             self.db = open_writer(path)
             self._rows = Rows(self.db, blobs)
+        self._checkpoints = Checkpoints(path, self.db)
         self.position = self._rows.position
 
     def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
@@ -65,6 +67,7 @@ class SqliteHands:
 
     def close(self) -> None:
         """Close the connection."""
+        self._checkpoints.close()
         self.db.close()
 
     def _transact(self, action: Callable[[apsw.Connection], T]) -> T:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from typing import Any, TypeVar
 
 import apsw
 
-from playhead_receiver.span_view import STEPS
+from playhead_receiver.span_view import STEPS, SpanSummary
 from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.instances import Instance, text_of
 from playhead_receiver.store.naming import agent_word
@@ -32,6 +34,8 @@ from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Fact, digest_of
 from playhead_semconv.folds import is_inbound
 
+ROWS_AT_ONCE = 256
+"""Rows that one statement inserts."""
 REMEMBERED = 4096
 """How many instances, runs and resources the writer remembers between commits."""
 
@@ -51,6 +55,7 @@ class Rows:
         self._runs: set[bytes] = set()
         self._members: set[tuple[bytes, int]] = set()
         self._texts = TextIndex(self._stored_text, self._store_text)
+        self._new_texts: list[tuple[bytes, int]] = []
         self._traces: dict[int, bytes] = {}
         self.position = 0
         self._bundle = 0
@@ -64,6 +69,7 @@ class Rows:
         self._runs.clear()
         self._members.clear()
         self._texts.clear()
+        self._new_texts.clear()
         self._traces.clear()
         row: Any = self._db.execute("SELECT position, bundle FROM counter").get
         self.position, self._bundle = row
@@ -84,6 +90,8 @@ class Rows:
 
     def write_counters(self) -> None:
         """Once per transaction, before it ends."""
+        self._insert("text", list(dict(self._new_texts).items()))
+        self._new_texts.clear()
         self._resources.write_uses()
         self._labels.write_uses()
         self._db.execute("UPDATE counter SET position = ?, bundle = ?", (self.position, self._bundle))
@@ -210,89 +218,97 @@ class Rows:
     def _write_bundle(self, bundle: Bundle, now_ns: int) -> int:
         number = self._bundle + 1
         frame = Frame(self._texts, number)
-        new = 0
+        ends = self._ends(bundle)
+        rows: list[tuple[Any, ...]] = []
         for span in bundle.spans:
-            place = frame.next_place
-            if self._insert_span(span, number, place):
-                new += 1
-            elif not self._replace_span(span, number, place):
+            if span.summary.span_id in ends and not self._replaces(span.summary, ends):
                 continue
+            self.position += 1
+            rows.append(self._span_row(span, number, frame.next_place))
             frame.add_span(span.tail, span.cut)
-        if not frame.next_place:
+        if not rows:
             return 0
         self._bundle = number
+        self._insert("span", rows)
         self._db.execute(
             "INSERT INTO bundle VALUES (?, ?, ?, NULL)", (number, bundle.trace_id, frame.data())
         )
         self._link(number, bundle.trace_id, frame.refers_to)
-        agent = ""
+        agent = talk = ""
         for span in bundle.spans:
+            talk = talk or span.summary.conversation
             if span.about.instance:
                 known = self._instances.get(span.about.instance)
                 self._join(bundle.trace_id, known)
                 agent = agent or known.name()
+                self._db.execute(
+                    "DELETE FROM pending WHERE trace_id = ? AND span_id = ?",
+                    (bundle.trace_id, span.summary.span_id),
+                )
         agent = agent or next((span.about.service for span in bundle.spans if span.about.service), "")
         agent = agent or next((span.summary.agent for span in bundle.spans if span.summary.agent), "")
         started_ns = min(span.summary.start_ns for span in bundle.spans)
-        self._touch_run(bundle.trace_id, agent, started_ns, now_ns, self.position)
-        talk = next(
-            (span.summary.conversation for span in bundle.spans if span.summary.conversation), ""
-        )
-        if talk:
-            self._db.execute(
-                "UPDATE run SET conversation = ? WHERE trace_id = ? AND conversation = ''",
-                (talk, bundle.trace_id),
-            )
-        return new
+        self._touch_run(bundle.trace_id, agent, started_ns, now_ns, self.position, talk)
+        return sum(row[2] not in ends for row in rows)
 
-    def _insert_span(self, span: PreparedSpan, bundle: int, place: int) -> bool:
+    def _ends(self, bundle: Bundle) -> dict[bytes, int]:
+        """When those of a bundle's spans ended that are here already."""
+        ends: dict[bytes, int] = {}
+        for spans in batched(bundle.spans, ROWS_AT_ONCE):
+            found: Any = self._db.execute(
+                "SELECT span_id, end_ns FROM span WHERE trace_id = ?"
+                f" AND span_id IN (?{', ?' * (len(spans) - 1)})",
+                (bundle.trace_id, *(span.summary.span_id for span in spans)),
+            )
+            ends.update(found)
+        return ends
+
+    def _replaces(self, about: SpanSummary, ends: dict[bytes, int]) -> bool:
+        """Whether a span takes the place of the one that is here; if so, that is deleted."""
+        if about.end_ns <= ends[about.span_id]:
+            return False
+        found: Any = self._db.execute(
+            "DELETE FROM span WHERE trace_id = ? AND span_id = ? RETURNING resource, label",
+            (about.trace_id, about.span_id),
+        ).get
+        self._resources.use(found[0], -1)
+        self._labels.use(found[1], -1)
+        return True
+
+    def _insert(self, table: str, rows: list[tuple[Any, ...]]) -> None:
+        """Many rows by few statements: another thread may run between two of them."""
+        for some in batched(rows, ROWS_AT_ONCE):
+            row = f"(?{', ?' * (len(some[0]) - 1)})"
+            self._db.execute(
+                f"INSERT OR REPLACE INTO {table} VALUES {row}{(', ' + row) * (len(some) - 1)}",
+                tuple(chain.from_iterable(some)),
+            )
+
+    def _span_row(self, span: PreparedSpan, bundle: int, place: int) -> tuple[Any, ...]:
         about, usage = span.summary, span.summary.usage
         resource = self._resources.row(resource_key(span.resource), span.resource)
         label = self._labels.row(span.label, None)
-        self._db.execute(
-            "INSERT OR IGNORE INTO span VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                self.position + 1,
-                about.trace_id,
-                about.span_id,
-                about.parent,
-                about.start_ns,
-                about.end_ns,
-                about.failed,
-                about.local_root,
-                label,
-                usage.input,
-                usage.cached,
-                usage.cache_write,
-                usage.output,
-                usage.reasoning,
-                resource,
-                bundle,
-                place,
-            ),
-        )
-        if not self._db.changes():
-            return False
-        self.position += 1
         self._resources.use(resource)
         self._labels.use(label)
-        if span.about.instance:
-            self._db.execute(
-                "DELETE FROM pending WHERE trace_id = ? AND span_id = ?", (about.trace_id, about.span_id)
-            )
-        return True
-
-    def _replace_span(self, span: PreparedSpan, bundle: int, place: int) -> bool:
-        found: Any = self._db.execute(
-            "DELETE FROM span WHERE trace_id = ? AND span_id = ? AND end_ns < ?"
-            " RETURNING resource, label",
-            (span.summary.trace_id, span.summary.span_id, span.summary.end_ns),
-        ).get
-        if found is None:
-            return False
-        self._resources.use(found[0], -1)
-        self._labels.use(found[1], -1)
-        return self._insert_span(span, bundle, place)
+        return (
+            self.position,
+            about.trace_id,
+            about.span_id,
+            about.parent,
+            about.start_ns,
+            about.end_ns,
+            about.failed,
+            about.local_root,
+            label,
+            usage.input,
+            usage.cached,
+            usage.cache_write,
+            usage.output,
+            usage.reasoning,
+            resource,
+            bundle,
+            place,
+        )
 
     # Texts
 
@@ -320,12 +336,18 @@ class Rows:
         return int(found) if digest_of(whole)[: len(digest)] == digest else None
 
     def _store_text(self, digest: bytes, address: int) -> None:
-        self._db.execute("INSERT OR REPLACE INTO text VALUES (?, ?)", (digest, address))
+        self._new_texts.append((digest, address))
 
     # Runs
 
     def _touch_run(
-        self, trace_id: bytes, agent: str, started_ns: int, now_ns: int, stale: int = 0
+        self,
+        trace_id: bytes,
+        agent: str,
+        started_ns: int,
+        now_ns: int,
+        stale: int = 0,
+        talk: str = "",
     ) -> None:
         """Something of a run has come; ``stale``: the position of what changes its summary, or 0."""
         if trace_id not in self._runs:
@@ -340,14 +362,24 @@ class Rows:
                 ).get
                 self._db.execute(
                     "INSERT INTO run(trace_id, name, agent, mode, origin, started_ns, arrived_ns,"
-                    " conversation, stale) VALUES (?, ?, ?, 'record', '', ?, ?, '', ?)",
-                    (trace_id, f"{word}-{number}", agent or word, started_ns, now_ns, self.position),
+                    " conversation, stale, loose) VALUES (?, ?, ?, 'record', '', ?, ?, ?, ?, ?)",
+                    (
+                        trace_id,
+                        f"{word}-{number}",
+                        agent or word,
+                        started_ns,
+                        now_ns,
+                        talk,
+                        self.position,
+                        stale > 0,
+                    ),
                 )
                 return
         self._db.execute(
-            "UPDATE run SET started_ns = min(started_ns, ?), arrived_ns = ?, stale = max(stale, ?)"
+            "UPDATE run SET started_ns = min(started_ns, ?), arrived_ns = ?, stale = max(stale, ?),"
+            " conversation = iif(conversation = '', ?, conversation), loose = loose + ?"
             " WHERE trace_id = ?",
-            (started_ns, now_ns, stale, trace_id),
+            (started_ns, now_ns, stale, talk, stale > 0, trace_id),
         )
 
     def _join(self, trace_id: bytes, known: Instance) -> bool:
@@ -357,6 +389,16 @@ class Rows:
         self._members.add((trace_id, known.row))
         self._db.execute("INSERT OR IGNORE INTO run_instance VALUES (?, ?)", (trace_id, known.row))
         return bool(self._db.changes())
+
+
+T = TypeVar("T")
+
+
+def batched(items: Sequence[T], size: int) -> Iterator[tuple[T, ...]]:
+    """``items`` in portions."""
+    rest = iter(items)
+    while some := tuple(islice(rest, size)):
+        yield some
 
 
 _PROCESS = frozenset(

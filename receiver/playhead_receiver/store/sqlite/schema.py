@@ -13,9 +13,8 @@ from playhead_receiver.store.sqlite.migration import to_6
 from playhead_semconv.errors import StoreUnavailable
 
 FILE = "store.sqlite"
-VERSION = 6
+VERSION = 7
 APPLICATION_ID = 0x706C6864
-CHECKPOINT_PAGES = 4000
 BUSY_TIMEOUT_MS = 10_000
 
 TABLES = """
@@ -96,16 +95,19 @@ CREATE TABLE pending(
 
 -- stale: the position at which something came that changes the summary; 0 while it is up to date.
 -- state: success, failure, or open: what runs or was interrupted, which the clock decides. What is null
--- was never summed up. cost: billionths of a dollar, -1 where it is not known.
+-- was never summed up. cost: billionths of a dollar, -1 where it is not known. loose: its frames that
+-- do not lie in a block.
 CREATE TABLE run(
     trace_id BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE,
     agent TEXT NOT NULL, mode TEXT NOT NULL, origin TEXT NOT NULL,
     started_ns INTEGER NOT NULL, arrived_ns INTEGER NOT NULL, conversation TEXT NOT NULL,
     stale INTEGER NOT NULL, state TEXT, duration_ns INTEGER, cost INTEGER, tokens INTEGER,
-    steps INTEGER, errors INTEGER, summary BLOB) WITHOUT ROWID;
+    steps INTEGER, errors INTEGER, summary BLOB,
+    loose INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE INDEX run_age ON run(started_ns DESC, trace_id);
 CREATE INDEX run_state ON run(state, started_ns DESC, trace_id);
 CREATE INDEX run_stale ON run(stale) WHERE stale > 0;
+CREATE INDEX run_loose ON run(arrived_ns) WHERE loose >= 4;
 -- What runs are found by: agent, version, environment, conversation, model, provider, tool, error_type.
 CREATE TABLE run_word(
     kind INTEGER NOT NULL, word TEXT NOT NULL, started_ns INTEGER NOT NULL, trace_id BLOB NOT NULL,
@@ -147,6 +149,14 @@ MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
     3: "CREATE TABLE unsearch(row INTEGER NOT NULL, fact INTEGER NOT NULL);",
     4: "CREATE INDEX span_failed ON span(trace_id) WHERE failed;",
     5: to_6,
+    6: """
+    DROP INDEX run_stale;
+    CREATE INDEX run_stale ON run(stale) WHERE stale > 0;
+    ALTER TABLE run ADD COLUMN loose INTEGER NOT NULL DEFAULT 0;
+    UPDATE run SET loose = (SELECT count(*) FROM bundle
+        WHERE bundle.trace_id = run.trace_id AND data IS NOT NULL);
+    CREATE INDEX run_loose ON run(arrived_ns) WHERE loose >= 4;
+    """,
 }
 """What makes the next schema of each one, as SQL or a function; forward only."""
 
@@ -185,9 +195,9 @@ def open_writer(path: Path) -> apsw.Connection:
         raise StoreUnavailable(f"the store {path} cannot be opened", cause=str(problem)) from problem
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection.pragma("auto_vacuum", "incremental")  # of a new file
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full")
-    connection.pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
     connection.pragma("secure_delete", True)  # what is deleted is overwritten
     version = _version(connection, path)
     if version == 0:

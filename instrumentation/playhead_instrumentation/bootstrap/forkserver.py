@@ -1,0 +1,47 @@
+"""A fork server of `multiprocessing` is no process of the run; each of its children is.
+
+So nothing is recorded in it, and recording starts in a child once that is told what it is to do.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+from playhead_instrumentation.boundaries.process_workers import HANDED, SERVER, role_of
+from playhead_instrumentation.patches import Patches, required
+
+_SERVER: Final = os.getpid()
+
+_start: list[Callable[[], Any]] = []
+"""Starts the recording of a child; the first says how."""
+
+
+def is_server() -> bool:
+    """Whether this process is a fork server, and not a child of one."""
+    return os.getpid() == _SERVER and role_of(sys.orig_argv[1:]) == SERVER
+
+
+def in_children(start: Callable[[], Any]) -> None:
+    """Have ``start`` called in each child."""
+    _start.append(start)
+    if len(_start) == 1:
+        Patches().when_imported("multiprocessing.spawn", "multiprocessing.spawn", _patch)
+
+
+def _patch(module: ModuleType) -> None:
+    original = required(module, "prepare")
+
+    @functools.wraps(original)
+    def prepare(data: Any) -> None:
+        variables = data.pop(HANDED, None)
+        if variables is not None:
+            os.environ.update(variables)
+            _start[0]()
+        original(data)
+
+    module.__dict__["prepare"] = prepare

@@ -1,0 +1,89 @@
+"""A process of a replay: the one that the launcher starts, or one that starts in that."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from playhead_instrumentation import checks, session
+from playhead_instrumentation.bootstrap.children import SITE
+from playhead_instrumentation.bootstrap.start import start_recording
+from playhead_instrumentation.boundaries.process_words import WORKER
+from playhead_instrumentation.drivers import dies_with
+from playhead_instrumentation.drivers.allowed import Allowed
+from playhead_instrumentation.session import Session, Told
+from playhead_instrumentation.tape_files import load_several
+from playhead_instrumentation.tape_writer import TapeWriter
+from playhead_semconv.errors import ReplayFailed
+from playhead_semconv.tapes import IndexedTape
+
+HELD = "PLAYHEAD_REPLAY_HELD"
+"""Variable that names a descriptor which all processes of a replay hold until they end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What the processes of one replay have in common."""
+
+    now: str
+    """Where the first writes its tape; the others write theirs beside it."""
+    forks: str
+    """File with the tapes of the processes that are started in it; empty: none are."""
+    scratch: str
+    origin: str
+    live: tuple[str, ...]
+    allow: tuple[str, ...]
+    checks: tuple[str, ...]
+    held_descriptor: int
+    instance: str = ""
+    """Of the tape that answers a process which is started in it."""
+
+    @staticmethod
+    def held() -> int:
+        """The descriptor that the launcher has this process hold; -1: none."""
+        return int(os.environ.pop(HELD, "-1"))
+
+    def start(self, tape: IndexedTape, *, beside: bool = False) -> Session:
+        """Have ``tape`` answer this process. `ReplayFailed`. ``beside``: it is not the first."""
+        now, scratch = Path(self.now), self.scratch
+        if beside:
+            now = now.with_suffix(f".{os.getpid()}{now.suffix}")
+            scratch = scratch and f"{scratch}/{os.getpid()}"
+        forks = load_several(Path(self.forks)) if self.forks else []
+        start_recording(
+            tape=tape,
+            sink=TapeWriter(now),
+            origin=self.origin,
+            allowed=Allowed(frozenset(self.live), frozenset(self.allow)),
+            scratch=scratch,
+        )
+        running = session.current()
+        if running is None or not running.driver.closed:
+            raise ReplayFailed("the replay could not start, and the program is not run for real")
+        if beside:
+            dies_with(running.driver, tape)
+        running.forks = forks
+        running.for_worker = self._told
+        return running
+
+    def _told(self, tape: IndexedTape) -> Told:
+        path = [SITE, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+        told = replace(self, instance=tape.instance.hex())
+        variables = {
+            WORKER: msgspec.json.encode(told).decode(),
+            "PYTHONPATH": os.pathsep.join(dict.fromkeys(path)),
+        }
+        return Told(variables, [self.held_descriptor] if self.held_descriptor >= 0 else [])
+
+
+def start_worker() -> None:
+    """This process was started by `multiprocessing` in a replay."""
+    replayed = msgspec.json.decode(os.environ.pop(WORKER), type=Replayed)
+    wanted = bytes.fromhex(replayed.instance)
+    tape = next(one for one in load_several(Path(replayed.forks)) if one.instance == wanted)
+    for path in replayed.checks:
+        checks.load(path)
+    replayed.start(tape, beside=True)

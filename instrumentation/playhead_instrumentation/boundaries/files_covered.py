@@ -1,0 +1,144 @@
+"""Who answers what is asked of files, and for which paths."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from playhead_instrumentation.boundaries import readers
+from playhead_instrumentation.boundaries.ambient import getframe
+from playhead_instrumentation.boundaries.files_readers import DEVICES, PACKAGES, PLACES, by_agent
+from playhead_instrumentation.boundaries.readers import AGENT, MACHINERY, THROUGH
+from playhead_instrumentation.drivers.files import Files
+from playhead_instrumentation.session import Session
+
+Answer = Callable[..., Any]
+"""``answer(files, live, *arguments)`` gives the result of a covered function."""
+
+# Beneath these frames the program's own opener may run.
+PLACES[__file__] = readers.PLACES[__file__] = THROUGH
+
+_files: Files | None = None
+"""Of the last session, also when it has ended: a replay writes to its scratch folder to the very end."""
+
+
+def answered_by(session: Session) -> None:
+    """After a fork: who answers in this process."""
+    global _files
+    _files = session.driver.files
+
+
+def release() -> None:
+    """Let the process work on files as before, where it goes on after a session."""
+    global _files
+    _files = None
+
+
+def asked() -> Files | None:
+    """Who answers now; None where nobody does."""
+    return None if _files is None or _files.ended else _files
+
+
+def last() -> Files | None:
+    """Who answered in the last session, also when it has ended."""
+    return _files
+
+
+class Covered:
+    """Stands in the place of a function of C, under the same name; see `ambient.Ambient`."""
+
+    def __init__(self, original: Callable[..., Any], answer: Answer) -> None:
+        self.__wrapped__ = original
+        self.__doc__ = original.__doc__
+        self.__name__ = original.__name__
+        self.__qualname__ = original.__name__
+        self.__module__ = original.__module__
+        self.__text_signature__ = getattr(original, "__text_signature__", None)
+        self._live = original
+        self._answer = answer
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the original gives, or the driver in its stead."""
+        frame = getframe(1)
+        place = PLACES.get(frame.f_code.co_filename)
+        if place == MACHINERY or (place != AGENT and not by_agent(frame)):
+            return self._live(*args, **kwargs)
+        files = _files
+        if files is None or files.ended:
+            return self._live(*args, **kwargs)
+        try:
+            return self._answer(files, self._live, *args, **kwargs)
+        except OSError as problem:
+            if args and problem.filename is not None and problem.filename2 is None:
+                # As the program has named it; a replay knows absolute paths.
+                problem.filename = args[0]
+            raise
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+
+def absolute(files: Files, path: Any, dir_fd: int | None = None) -> str | None:
+    """The path that the program means; None where it is not covered."""
+    if isinstance(path, int):
+        return files.folder_of(path)
+    name = os.fsdecode(path)
+    if name[:1] != "/":
+        base = files.cwd() if dir_fd is None else files.folder_of(dir_fd)
+        if base is None or not name:
+            return None
+        name = f"{base}/{name}"
+    elif name.startswith(DEVICES):
+        return None
+    return os.path.normpath(name).replace("//", "/", 1)
+
+
+def covered(files: Files, path: Any, dir_fd: int | None = None) -> str | None:
+    """The same for what only reads: what is installed is not covered."""
+    name = absolute(files, path, dir_fd)
+    if name is not None and name.startswith(PACKAGES) and not files.touched(name):
+        return None
+    return name
+
+
+def querying(op: str, out: Callable[[Any], Any], back: Callable[[Any], Any]) -> Answer:
+    """A function whose result is a plain value when it went through ``out``; ``back`` undoes that."""
+
+    def answer(files: Files, live: Any, path: Any = ".", *args: Any, **kwargs: Any) -> Any:
+        name = covered(files, "." if path is None else path, kwargs.get("dir_fd"))
+        if name is None:
+            return live(path, *args, **kwargs)
+        found: list[Any] = []
+
+        def real(place: str | None) -> Any:
+            if place is None:
+                found.append(live(path, *args, **kwargs))
+            else:
+                kwargs.pop("dir_fd", None)
+                found.append(live(place, *args, **kwargs))
+            return out(found[-1])
+
+        asked = op
+        if args:
+            asked = f"{op} {args[0]!r}"
+        if kwargs.get("follow_symlinks") is False:
+            asked = "lstat" if op == "stat" else f"l{op}"
+        value = files.query(asked, name, real)
+        return found[-1] if found else back(value)
+
+    return answer
+
+
+def parts_of(found: Any) -> Any:
+    """A result of `os.stat` as plain values."""
+    _, (values, named) = found.__reduce__()[:2]
+    return [list(values), named]
+
+
+def stat_of(value: Any) -> os.stat_result:
+    """The result of `os.stat` from such values."""
+    return os.stat_result(tuple(value[0]), value[1])

@@ -1,0 +1,1 @@
+"""Runs for agents: an MCP server over the query API, in a compact form."""

@@ -1,0 +1,158 @@
+"""Tables of the PostgreSQL engine: those of the SQLite engine, blobs and words beside them."""
+
+from __future__ import annotations
+
+import psycopg
+
+from playhead_semconv.errors import StoreUnavailable
+
+VERSION = 1
+
+TABLES = """
+CREATE TABLE counter(
+    position bigint NOT NULL, bundle bigint NOT NULL,
+    writes bigint NOT NULL, deletions bigint NOT NULL);
+INSERT INTO counter VALUES (0, 0, 0, 0);
+
+CREATE TABLE instance(
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    instance bytea NOT NULL UNIQUE,
+    resource bytea,
+    trace_id bytea NOT NULL,
+    span_id bytea NOT NULL,
+    agent text NOT NULL,
+    started_ns bigint NOT NULL,
+    seen_ns bigint NOT NULL,
+    heartbeat_ns bigint NOT NULL,
+    exited boolean NOT NULL,
+    failed boolean NOT NULL,
+    last_seq bigint NOT NULL);
+
+CREATE TABLE fact_range(
+    instance bigint NOT NULL, first bigint NOT NULL, last bigint NOT NULL,
+    PRIMARY KEY(instance, first));
+
+CREATE TABLE fact_run(
+    position bigint PRIMARY KEY,
+    instance bigint NOT NULL, first bigint NOT NULL, last bigint NOT NULL,
+    data bytea NOT NULL, blobs bytea);
+CREATE UNIQUE INDEX fact_run_place ON fact_run(instance, first);
+
+CREATE TABLE content(
+    instance bigint NOT NULL, digest bytea NOT NULL, seq bigint NOT NULL,
+    PRIMARY KEY(instance, digest));
+CREATE TABLE blob_part(
+    instance bigint NOT NULL, digest bytea NOT NULL, seq bigint NOT NULL,
+    PRIMARY KEY(instance, digest, seq));
+CREATE TABLE exchange(
+    instance bigint NOT NULL, id text NOT NULL, first bigint NOT NULL, last bigint NOT NULL,
+    PRIMARY KEY(instance, id));
+
+CREATE TABLE resource(
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key bytea NOT NULL UNIQUE, data bytea NOT NULL, uses bigint NOT NULL);
+CREATE TABLE label(
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    key bytea NOT NULL UNIQUE, data bytea NOT NULL, uses bigint NOT NULL);
+
+CREATE TABLE bundle(id bigint PRIMARY KEY, trace_id bytea NOT NULL, data bytea, block bigint);
+CREATE INDEX bundle_trace ON bundle(trace_id);
+CREATE INDEX bundle_block ON bundle(block) WHERE block IS NOT NULL;
+CREATE TABLE block(id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, data bytea NOT NULL);
+CREATE TABLE text_link(target bigint NOT NULL, bundle bigint NOT NULL, PRIMARY KEY(target, bundle));
+CREATE TABLE text(digest bytea PRIMARY KEY, address bigint NOT NULL);
+
+CREATE TABLE span(
+    position bigint PRIMARY KEY,
+    trace_id bytea NOT NULL, span_id bytea NOT NULL, parent bytea NOT NULL,
+    start_ns bigint NOT NULL, end_ns bigint NOT NULL,
+    failed boolean NOT NULL, local_root boolean NOT NULL, label bigint NOT NULL,
+    input bigint NOT NULL, cached bigint NOT NULL, cache_write bigint NOT NULL,
+    output bigint NOT NULL, reasoning bigint NOT NULL,
+    resource bigint NOT NULL, bundle bigint NOT NULL, place bigint NOT NULL);
+CREATE UNIQUE INDEX span_identity ON span(trace_id, span_id);
+
+CREATE TABLE pending(
+    trace_id bytea NOT NULL, span_id bytea NOT NULL, parent bytea NOT NULL,
+    start_ns bigint NOT NULL, step boolean NOT NULL, model text NOT NULL,
+    instance bigint NOT NULL, seq bigint NOT NULL,
+    PRIMARY KEY(trace_id, span_id));
+
+CREATE TABLE run(
+    trace_id bytea PRIMARY KEY, name text NOT NULL UNIQUE,
+    agent text NOT NULL, mode text NOT NULL, origin text NOT NULL,
+    started_ns bigint NOT NULL, arrived_ns bigint NOT NULL, conversation text NOT NULL,
+    stale bigint NOT NULL, state text, duration_ns bigint, cost bigint, tokens bigint,
+    steps bigint, errors bigint, summary bytea, loose bigint NOT NULL DEFAULT 0);
+CREATE INDEX run_age ON run(started_ns DESC, trace_id);
+CREATE INDEX run_state ON run(state, started_ns DESC, trace_id);
+CREATE INDEX run_stale ON run(stale) WHERE stale > 0;
+CREATE INDEX run_unknown ON run(trace_id) WHERE summary IS NULL;
+CREATE INDEX run_loose ON run(arrived_ns) WHERE loose >= 4;
+CREATE TABLE run_word(
+    kind integer NOT NULL, word text NOT NULL, started_ns bigint NOT NULL, trace_id bytea NOT NULL);
+CREATE UNIQUE INDEX run_word_place ON run_word(kind, word, started_ns DESC, trace_id);
+CREATE INDEX run_word_of ON run_word(trace_id);
+
+CREATE TABLE run_instance(
+    trace_id bytea NOT NULL, instance bigint NOT NULL, PRIMARY KEY(trace_id, instance));
+CREATE INDEX run_instance_of ON run_instance(instance);
+
+CREATE TABLE mark(trace_id bytea NOT NULL, word text NOT NULL, PRIMARY KEY(trace_id, word));
+CREATE TABLE agent(word text PRIMARY KEY, last bigint NOT NULL);
+
+CREATE TABLE blob(digest bytea PRIMARY KEY, data bytea NOT NULL);
+
+-- What is searched. A long text has several rows.
+CREATE TABLE done(bundle bigint NOT NULL, position bigint NOT NULL);
+INSERT INTO done VALUES (0, 0);
+CREATE TABLE text_words(row_id bigint NOT NULL, words tsvector NOT NULL);
+CREATE INDEX text_words_row ON text_words(row_id);
+CREATE INDEX text_words_said ON text_words USING gin(words);
+CREATE TABLE fact_words(row_id bigint NOT NULL, words tsvector NOT NULL);
+CREATE INDEX fact_words_row ON fact_words(row_id);
+CREATE INDEX fact_words_said ON fact_words USING gin(words);
+CREATE TABLE unsearch(
+    row_id bigint NOT NULL, fact boolean NOT NULL, id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY);
+
+-- Frames are compressed already.
+ALTER TABLE bundle ALTER COLUMN data SET STORAGE EXTERNAL;
+ALTER TABLE block ALTER COLUMN data SET STORAGE EXTERNAL;
+ALTER TABLE fact_run ALTER COLUMN data SET STORAGE EXTERNAL;
+"""
+
+MIGRATIONS: dict[int, str] = {}
+"""What makes the next schema of each one; forward only."""
+
+_LOCK = 0x706C6864
+"""Of those who look at the schema, so that only one makes it."""
+
+
+def bring_up_to_date(connection: psycopg.Connection, schema: str, place: str) -> None:
+    """Make the tables where they are not there, and the schema of today of an older one."""
+    quoted = '"' + schema.replace('"', '""') + '"'
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        found = connection.execute("SELECT to_regclass(%s)", (f"{quoted}.version",)).fetchone()
+        if found is None or found[0] is None:
+            encoding = connection.execute("SHOW server_encoding").fetchone()
+            if encoding != ("UTF8",):
+                raise StoreUnavailable(
+                    f"the database {place} cannot keep every text",
+                    hint="CREATE DATABASE … ENCODING UTF8",
+                )
+            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted}")  # type: ignore[arg-type]
+            connection.execute("CREATE TABLE version(number integer NOT NULL)")
+            connection.execute(TABLES)  # type: ignore[arg-type]
+            connection.execute("INSERT INTO version VALUES (%s)", (VERSION,))
+            return
+        row = connection.execute("SELECT number FROM version").fetchone()
+        version = 0 if row is None else int(row[0])
+        if version > VERSION:
+            raise StoreUnavailable(
+                f"the store {place} has schema {version}; this playhead knows {VERSION}",
+                hint="pip install -U playhead-receiver",
+            )
+        for older in range(version, VERSION):
+            connection.execute(MIGRATIONS[older])  # type: ignore[arg-type]
+            connection.execute("UPDATE version SET number = %s", (older + 1,))

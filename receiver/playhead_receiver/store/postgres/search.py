@@ -1,0 +1,127 @@
+"""Full text in tables: words of what is stored once, as `tsvector`.
+
+Words are told apart here, not by the server's parser, so that a search finds the same as in the other
+engine: letters and digits make words, case and accents do not matter.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Any
+
+from playhead_receiver.store.postgres.db import PgDb
+from playhead_receiver.store.postgres.reader import Pool
+from playhead_receiver.store.protocol import Store
+from playhead_receiver.store.sql.reader import Reader
+from playhead_receiver.store.sql.searcher import FACT_WORDS, TEXT_WORDS, Searcher, phrases
+from playhead_receiver.store.upkeep import Hit, Lag
+from playhead_semconv.errors import UsageError
+
+WORDS_AT_ONCE = 8000
+"""Words of one row: what PostgreSQL counts in one `tsvector`, half of it."""
+OVERLAP = 16
+"""Words that stand at the end of one row and at the beginning of the next: for phrases."""
+LONGEST_WORD = 100
+
+_LOCK = 0x706C6866
+_WORD = re.compile(r"[^\W_]+")
+
+
+class PostgresSearch(Searcher):
+    """The index of one store, built by one receiver at a time."""
+
+    def __init__(self, pool: Pool, reader: Reader, store: Store) -> None:
+        super().__init__(reader, store)
+        self._pool = pool
+
+    def index(self) -> int:
+        """Index some of what is not indexed yet; 0 also while another receiver does."""
+        with self._pool.one("BEGIN") as connection:
+            db = PgDb(connection)
+            if not db.execute("SELECT pg_try_advisory_xact_lock(?)", (_LOCK,)).get:
+                return 0
+            bundle, position = db.execute("SELECT bundle, position FROM done").get
+            rows: dict[str, list[tuple[int, str]]] = {TEXT_WORDS: [], FACT_WORDS: []}
+
+            def put(table: str, row: int, words: str) -> None:
+                rows[table] += ((row, part) for part in _vectors(words))
+
+            count, bundle, position = self._read_on(bundle, position, put)
+            for table, found in rows.items():
+                if found:
+                    connection.execute(
+                        f"INSERT INTO {table} SELECT * FROM"  # type: ignore[arg-type]
+                        " unnest(%s::int8[], %s::text[]::tsvector[])",
+                        list(map(list, zip(*found, strict=True))),
+                    )
+            db.execute("UPDATE done SET bundle = ?, position = ?", (bundle, position))
+            connection.execute("COMMIT")
+            return count
+
+    def forget(self) -> None:
+        """Take out of the index what was deleted from the store."""
+        if self._reader.one("SELECT 1 FROM unsearch LIMIT 1") is None:
+            return
+        with self._pool.one("BEGIN") as connection:
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            gone = connection.execute("DELETE FROM unsearch RETURNING row_id, fact").fetchall()
+            for table, of_facts in ((TEXT_WORDS, False), (FACT_WORDS, True)):
+                rows = [row for row, fact in gone if fact == of_facts]
+                connection.execute(
+                    f"DELETE FROM {table} WHERE row_id = ANY(%s)",  # type: ignore[arg-type]
+                    (rows,),
+                )
+            connection.execute("COMMIT")
+
+    def lag(self) -> Lag:
+        """What is stored and not indexed yet."""
+        bundle, position = self._reader.one("SELECT bundle, position FROM done") or (0, 0)
+        return self._lag(bundle, position)
+
+    def search(self, text: str, limit: int) -> list[Hit]:
+        """Where all words of ``text`` are said together, newest first."""
+        query = _query(text)
+        found: list[list[int]] = []
+        for table in (TEXT_WORDS, FACT_WORDS):
+            rows: list[Any] = self._reader.all(
+                f"SELECT DISTINCT row_id FROM {table} WHERE words @@ CAST('{query}' AS tsquery)"
+                " ORDER BY row_id DESC LIMIT ?",
+                (limit,),
+            )
+            found.append([row[0] for row in rows])
+        return self._hits(found[0], found[1], text, limit)
+
+
+def _words(text: str) -> list[str]:
+    plain = unicodedata.normalize("NFKD", text.casefold())
+    bare = (
+        "".join(one for one in plain if not unicodedata.combining(one)) if not plain.isascii() else plain
+    )
+    return [word[:LONGEST_WORD] for word in _WORD.findall(bare)]
+
+
+def _vectors(text: str) -> list[str]:
+    """Words with their places, as PostgreSQL writes them; several where there are many."""
+    words = _words(text)
+    made: list[str] = []
+    for begin in range(0, len(words), WORDS_AT_ONCE):
+        places: dict[str, list[int]] = {}
+        for place, word in enumerate(words[begin : begin + WORDS_AT_ONCE + OVERLAP], 1):
+            places.setdefault(word, []).append(place)
+        made.append(" ".join(f"{word}:{','.join(map(str, at))}" for word, at in places.items()))
+    return made
+
+
+def _query(text: str) -> str:
+    """What was typed as a `tsquery`: of letters, digits, and signs that are set here."""
+    parts: list[str] = []
+    for phrase, begins in phrases(text):
+        words = _words(phrase)
+        if words and begins:
+            words[-1] += ":*"
+        if words:
+            parts.append(f"({' <-> '.join(words)})")
+    if not parts:
+        raise UsageError("there is no word to search for")
+    return " & ".join(parts)

