@@ -107,8 +107,8 @@ def killed(tmp_path: Path) -> Iterator[Killed]:
         yield Killed(work, provider, environ)
 
 
-@pytest.mark.parametrize("at", ["last 1", "worker 1", "child"])
-def test_what_was_forked_goes_on_from_its_own_tape(killed: Killed, at: str):
+def test_what_was_forked_is_played_from_its_own_tape(killed: Killed):
+    at = "last 1"
     killed.run_until(at)
     done = playhead("resume", environ=killed.environ, cwd=killed.folder)
     assert done.returncode == 0, done.stderr
@@ -123,3 +123,13 @@ def test_what_was_forked_goes_on_from_its_own_tape(killed: Killed, at: str):
         assert resumed.origin.startswith(dead.trace_id)
         bodies = sorted(one.request for one in resumed.exchanges if one.exchange.id.kind == "http")
         assert len(bodies) == len(ASKED)
+
+
+@pytest.mark.parametrize("at", ["worker 1", "child"])
+def test_a_process_that_had_not_ended_is_refused_in_a_sentence(killed: Killed, at: str):
+    killed.run_until(at)
+    before = len(killed.provider.requests)
+    done = playhead("resume", environ=killed.environ, cwd=killed.folder)
+    assert done.returncode == 2
+    assert "had forked a process that had not ended" in done.stderr
+    assert len(killed.provider.requests) == before

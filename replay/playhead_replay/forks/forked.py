@@ -8,7 +8,7 @@ from playhead_replay.forks.cut import CutTape, asks_for_fork, end_of_life, is_fo
 from playhead_replay.forks.resume import Decide, decisions
 from playhead_replay.processes import begun_in
 from playhead_replay.run import Run, gaps_of, held
-from playhead_semconv.errors import TapeGap
+from playhead_semconv.errors import TapeGap, UsageError
 from playhead_semconv.facts import ExchangeId
 from playhead_semconv.plans import Plan, Unknown
 from playhead_semconv.seams import Tape
@@ -18,7 +18,8 @@ from playhead_semconv.tapes import IndexedTape
 def forked_of(run: Run, tape: Tape, plan: Plan, decide: Decide) -> tuple[list[CutTape], Plan]:
     """The tapes of processes that were forked on ``tape``, the cut one of ``run``, and of their forks.
 
-    The plan has what becomes of what they sent and got no answer to. `TapeGap` where one is not whole.
+    The plan has what becomes of what they sent and got no answer to. `TapeGap` where one is not whole,
+    `UsageError` where one had not ended.
     """
     until_ns = max((fact.time_ns for fact in tape.facts()), default=0)
     found: list[CutTape] = []
@@ -41,7 +42,13 @@ def forked_of(run: Run, tape: Tape, plan: Plan, decide: Decide) -> tuple[list[Cu
             unknown |= decisions(open, decide)
         for one in filter(is_fork, open):
             id = str(one.exchange.id)
-            unknown[id] = "resend" if id in known else decide(one)
+            if id in known:
+                raise UsageError(
+                    f"{run.name} had forked a process that had not ended: it does not go on from there",
+                    cause="what it shares with its parent (pipes, queues, locks) is on no tape",
+                    hint=f"play it and go on from an earlier step: playhead fork {run.name}:STEP",
+                )
+            unknown[id] = decide(one)
     return found, msgspec.structs.replace(plan, unknown={**unknown, **plan.unknown})
 
 
