@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from playhead_receiver.access import Audit, Guard, Tenants, TokenBook
 from playhead_receiver.access.database import AccessFile
+from playhead_receiver.faces.shown import Limits, Shown
 from playhead_receiver.forward import Forwarder
 from playhead_receiver.intake import Intake
 from playhead_receiver.intake.encodings import MAX_BYTES
@@ -42,9 +43,10 @@ class Receiver:
     OTLP endpoints that get a copy of every span of the data folder's own tenant. ``token``: one that
     opens everything; those of the folder's `TokenBook` open what they are for. A token is needed where
     ``guarded``, where ``token`` is given, and where ``host`` is not loopback. ``limit_bytes``: the
-    largest request, after decompression. Errors of `start`: `StoreBusy` if another receiver writes to
-    the directory, `StoreUnavailable`, `UsageError` if a port is taken, `ConfigurationError` if ``host``
-    is not loopback and there is no token, or if ``tls`` cannot be used.
+    largest request, after decompression. ``faces``: what other viewers are given. Errors of `start`:
+    `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`, `UsageError` if a port
+    is taken, `ConfigurationError` if ``host`` is not loopback and there is no token, or if ``tls``
+    cannot be used.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Receiver:
         guarded: bool = False,
         tls: Tls | None = None,
         limit_bytes: int = MAX_BYTES,
+        faces: Limits = Limits(),  # noqa: B008, frozen
     ) -> None:
         self.data_dir = Path(data_dir)
         self._store_url = store
@@ -73,6 +76,7 @@ class Receiver:
         self._guarded = guarded or bool(token) or not is_loopback(host)
         self._tls = tls
         self._limit_bytes = limit_bytes
+        self._faces = faces
         self._lock: WriterLock | None = None
         self._store: Upkeep | None = None
         self._tenants: Tenants | None = None
@@ -134,11 +138,12 @@ class Receiver:
             self._lock = WriterLock.take(self.data_dir)
             self._store = open_store(self._store_url or self.data_dir, lock=self._lock)
             tenants = self._tenants = Tenants(self.data_dir, self._store, self._store_url)
+            shown = Shown(tenants, self._faces, lambda: self.query_endpoint)
             self._start_http(tenants, guard, self._ports[0])
             if self._ports[1] is not None:
-                self._start_grpc(tenants, guard, self._ports[1])
+                self._start_grpc(tenants, guard, shown, self._ports[1])
             if self._ports[2] is not None:
-                self._start_query(tenants, guard, audit, self._ports[2])
+                self._start_query(tenants, guard, audit, shown, self._ports[2])
             for endpoint in self._forward:
                 forwarder = Forwarder(
                     self._store, endpoint, self.data_dir, facts_too=self._forward_facts
@@ -217,14 +222,22 @@ class Receiver:
         )
         self._http.start()
 
-    def _start_query(self, tenants: Tenants, guard: Guard, audit: Audit, port: int) -> None:
+    def _start_query(
+        self, tenants: Tenants, guard: Guard, audit: Audit, shown: Shown, port: int
+    ) -> None:
+        from playhead_receiver.faces.routes import FACES
         from playhead_receiver.query import query_app  # heavy, and an embedded receiver has none
         from playhead_receiver.query.serving import Serving
 
-        serving = Serving(tenants, guard, audit, self._destinations, version("playhead-receiver"))
+        serving = Serving(tenants, guard, audit, shown, self._destinations, version("playhead-receiver"))
         self._serving = serving
         self._query = HttpServer(
-            query_app(serving), self._host, port, "--query-port", name="playhead-query", tls=self._tls
+            query_app(serving, FACES),
+            self._host,
+            port,
+            "--query-port",
+            name="playhead-query",
+            tls=self._tls,
         )
         self._query.start()
 
@@ -236,10 +249,13 @@ class Receiver:
             for number, one in enumerate(self._forwarders, 1)
         ]
 
-    def _start_grpc(self, tenants: Tenants, guard: Guard, port: int) -> None:
+    def _start_grpc(self, tenants: Tenants, guard: Guard, shown: Shown, port: int) -> None:
+        from playhead_receiver.faces.jaeger.storage import jaeger_handlers
         from playhead_receiver.intake.grpc import grpc_server  # heavy, and not everybody wants it
 
-        server = grpc_server(tenants, guard, limit_bytes=self._limit_bytes)
+        server = grpc_server(
+            tenants, guard, jaeger_handlers(shown, guard), limit_bytes=self._limit_bytes
+        )
         address = f"{bracketed(self._host)}:{port}"
         try:
             if self._tls is None:

@@ -47,6 +47,15 @@ class Settings:
     store: str = _setting(
         "", "Database that keeps the runs, a postgresql:// URL. Default: the data folder does."
     )
+    jaeger_attribute_bytes: int = _setting(
+        64 << 10, "Most that Jaeger is given of one attribute; 0: all of it."
+    )
+    tempo_attribute_bytes: int = _setting(
+        16 << 10, "Most that Grafana is given of one attribute through the Tempo API; 0: all of it."
+    )
+    public_url: str = _setting(
+        "", "Where people reach the query API, for links. Default: where it listens."
+    )
     agent: str = _setting("", "Name of the agent. Default: the script's name.", "OTEL_SERVICE_NAME")
     level: str = _setting("", "causal or strict. Default: strict under `playhead record`, else causal.")
     content: str = _setting("full", "full, or metadata: no message content is recorded.")

@@ -32,6 +32,7 @@ KEYS = {
         }
     },
     "memory_limiter": dict.fromkeys(("check_interval", "limit_percentage", "spike_limit_percentage")),
+    "tail_sampling": dict.fromkeys(("decision_wait", "num_traces", "decision_cache", "policies")),
     "transform": dict.fromkeys(("error_mode", "trace_statements")),
     "forward": {},
     "otlp_http": {"endpoint": 0, "compression": 0, "retry_on_failure": RETRY, "sending_queue": QUEUE},
@@ -148,6 +149,25 @@ def test_the_tape_goes_to_playhead_only(config):
     for name, pipeline in pipelines(config).items():
         if kind_of(name) == "logs":
             assert pipeline["exporters"] == list(playhead_exporters(config))
+
+
+def test_only_the_trimmed_copy_is_sampled(config):
+    for name, pipeline in pipelines(config).items():
+        kinds = [kind_of(one) for one in pipeline["processors"]]
+        assert ("tail_sampling" in kinds) == (name == "traces/trimmed")
+    sampling = config["processors"]["tail_sampling"]
+    failed, *rest = sampling["policies"]
+    assert failed["status_code"] == {"status_codes": ["ERROR"]}
+    for policy in (failed, *rest):
+        assert set(policy) == {"name", "type", policy["type"]}
+    assert all(size > 0 for size in sampling["decision_cache"].values())
+
+
+def test_the_trimmed_copy_leads_to_the_payload(config):
+    *_, link = config["processors"]["transform/trim"]["trace_statements"]
+    assert link.startswith(f'set(span.attributes["{attributes.PLAYHEAD_URL}"], Concat(')
+    assert link.count("(") == link.count(")")
+    assert "/v1/spans" in link
 
 
 def test_payloads_are_deleted_before_other_backends(config):

@@ -229,6 +229,12 @@ class StoreSuite:
 
     # Order
 
+    def test_resources_of_spans_are_told_once_each(self, store: Store):
+        spans = [span_of(TRACE, 1, service="a"), span_of(TRACE, 2, service="a")]
+        store.commit(Batch([*spans, span_of(b"o" * 16, 1, service="b")]))
+        found = [ResourceSpans.FromString(one).resource for one in store.resources()]
+        assert sorted(one.attributes[0].value.string_value for one in found) == ["a", "b"]
+
     def test_facts_come_in_the_order_of_their_numbers_whatever_the_arrival(self, store: Store):
         facts = facts_of(b"i" * 16, range(30))
         for start in (20, 0, 10, 25, 5, 15):

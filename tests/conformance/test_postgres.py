@@ -51,7 +51,8 @@ def _kill_the_database(server: PostgresServer, place: Path, kills: int, seed: in
     moments = random.Random(seed)
     store = ENGINE.writer(place)
     acknowledged = [0] * THREADS
-    more, stop = threading.Event(), threading.Event()
+    more, stop, up = threading.Event(), threading.Event(), threading.Event()
+    up.set()
 
     def write(number: int) -> None:
         instance = bytes([number + 1]) * 16
@@ -64,6 +65,7 @@ def _kill_the_database(server: PostgresServer, place: Path, kills: int, seed: in
             try:
                 store.commit(batch)
             except StoreUnavailable:
+                up.wait(DEADLINE_S)
                 continue
             acknowledged[number] += 1
             more.set()
@@ -76,8 +78,10 @@ def _kill_the_database(server: PostgresServer, place: Path, kills: int, seed: in
         while sum(acknowledged) < goal:
             assert more.wait(DEADLINE_S)
             more.clear()
+        up.clear()
         server.kill()
         server.start()
+        up.set()
     stop.set()
     for thread in threads:
         thread.join()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
@@ -34,8 +34,13 @@ _CODES: dict[int, grpc.StatusCode] = {
 }
 
 
-def grpc_server(tenants: Tenants, guard: Guard, *, limit_bytes: int = MAX_BYTES) -> grpc.Server:
-    """A server without a port yet. An export is let in by ``guard``, to the tenant of its token."""
+def grpc_server(
+    tenants: Tenants, guard: Guard, others: Sequence[Any] = (), *, limit_bytes: int = MAX_BYTES
+) -> grpc.Server:
+    """A server without a port yet. An export is let in by ``guard``, to the tenant of its token.
+
+    ``others``: handlers of other services on the same port.
+    """
     server = grpc.server(
         ThreadPoolExecutor(THREADS, thread_name_prefix="playhead-grpc"),
         options=[
@@ -48,6 +53,8 @@ def grpc_server(tenants: Tenants, guard: Guard, *, limit_bytes: int = MAX_BYTES)
         server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, {"Export": handler}),)
         )
+    if others:
+        server.add_generic_rpc_handlers(tuple(others))
     return server
 
 

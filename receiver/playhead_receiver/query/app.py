@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio.to_thread
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
@@ -24,8 +24,11 @@ PUBLIC = frozenset(("/health", "/ready"))
 """What is answered without a token: it tells nothing of what is stored."""
 
 
-def query_app(serving: Serving) -> FastAPI:
-    """The ASGI application. Questions are answered in threads, the event loop only moves bytes."""
+def query_app(serving: Serving, others: Sequence[APIRouter] = ()) -> FastAPI:
+    """The ASGI application. Questions are answered in threads, the event loop only moves bytes.
+
+    ``others``: what is answered on its port besides.
+    """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
@@ -44,9 +47,10 @@ def query_app(serving: Serving) -> FastAPI:
     )
     app.state.serving = serving
     handle_problems(app, _methods_of)
-    for router in ROUTERS:
+    for router in (*ROUTERS, *others):
         app.include_router(router)
-    unguarded = {path for (_, path), scope in scopes().items() if not scope} - PUBLIC
+    guarded = scopes() | scopes(others)
+    unguarded = {path for (_, path), scope in guarded.items() if not scope} - PUBLIC
     if unguarded:
         raise AssertionError(f"no scope is asked for at {', '.join(sorted(unguarded))}")
     describe = app.openapi
@@ -62,10 +66,10 @@ def query_app(serving: Serving) -> FastAPI:
     return app
 
 
-def scopes() -> dict[tuple[str, str], Scope | None]:
+def scopes(routers: Sequence[APIRouter] = ROUTERS) -> dict[tuple[str, str], Scope | None]:
     """The scope that each endpoint asks for, by method and path; None where anybody is answered."""
     found: dict[tuple[str, str], Scope | None] = {}
-    for router in ROUTERS:
+    for router in routers:
         for route in router.routes:
             assert isinstance(route, APIRoute)
             for method in route.methods or ():

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from playhead_receiver.access import Audit, Guard, Tenants
+from playhead_receiver.faces.shown import Shown
 from playhead_receiver.query.tree import Trees
 
 MOST_LIVE = 64
@@ -30,12 +31,14 @@ class Serving:
         tenants: Tenants,
         guard: Guard,
         audit: Audit,
+        shown: Shown,
         destinations: Callable[[], list[Destination]] = list,
         version: str = "",
     ) -> None:
         self.tenants = tenants
         self.guard = guard
         self.audit = audit
+        self.shown = shown
         self.destinations = destinations
         self.version = version
         self.trees = Trees()

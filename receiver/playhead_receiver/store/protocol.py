@@ -185,6 +185,10 @@ class Store(Protocol):
         """All spans of a trace without their content, finished and pending, in no order."""
         ...
 
+    def resources(self) -> list[bytes]:
+        """The resources that stored spans have, each as OTLP `ResourceSpans` without a span."""
+        ...
+
     def pending(self, trace_id: bytes) -> Iterator[Fact]:
         """The span-start facts of a trace whose spans have not come, in order of arrival."""
         ...

@@ -46,5 +46,7 @@ def _answering(session: Session, url: str | None) -> Generator[tuple[str, str]]:
         )
     from playhead_receiver.server import Receiver
 
-    with Receiver(session.data_dir, http_port=0, grpc_port=None, query_port=0) as receiver:
+    with Receiver(
+        session.data_dir, store=session.settings.store, http_port=0, grpc_port=None, query_port=0
+    ) as receiver:
         yield receiver.query_endpoint, ""

@@ -67,8 +67,10 @@ def command(
     """
     from playhead_receiver.access import TokenBook
     from playhead_receiver.access.database import AccessFile
+    from playhead_receiver.faces.shown import Limits
     from playhead_receiver.server import Receiver
 
+    settings = session.settings
     sys.setswitchinterval(SWITCH_S)
     file = AccessFile(session.data_dir)
     has_tokens = TokenBook(file).any_live()
@@ -81,10 +83,13 @@ def command(
         query_port=query_port,
         host=host,
         forward=forward,
-        token=session.settings.token,
+        token=settings.token,
         guarded=has_tokens,
         tls=_tls(tls_cert, tls_key, tls_client_ca),
         limit_bytes=max_request_mib << 20,
+        faces=Limits(
+            settings.jaeger_attribute_bytes, settings.tempo_attribute_bytes, settings.public_url
+        ),
     )
     # Held back before the receiver starts its threads, so that the signal comes to this line.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)

@@ -198,6 +198,10 @@ class PostgresStore:
         with self._reader.connection() as db:
             return span_rows(db, trace_id)
 
+    def resources(self) -> list[bytes]:
+        """The resources that stored spans have."""
+        return self._reader.resources()
+
     def pending(self, trace_id: bytes) -> Iterator[Fact]:
         """The span-start facts of a trace whose spans have not come."""
         tapes: dict[bytes, SqlTape] = {}

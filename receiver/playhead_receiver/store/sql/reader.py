@@ -86,6 +86,10 @@ class Reader:
             for span_id, bundle, place, resource in rows:
                 yield StoredSpan(trace_id, span_id, resource + texts.span(bundle, place))
 
+    def resources(self) -> list[bytes]:
+        """The resources that spans have."""
+        return [data for (data,) in self.all("SELECT data FROM resource WHERE uses > 0")]
+
     def texts(self) -> Texts:
         """Puts spans together; for one thread."""
 

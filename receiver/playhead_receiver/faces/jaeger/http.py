@@ -1,0 +1,239 @@
+"""Jaeger's HTTP JSON: ``/api/v3``, which its UI and newer clients ask, and the older ``/api``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from fastapi import APIRouter, Request
+from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
+from starlette.responses import Response
+
+from playhead_receiver.faces.answering import JSON, as_json, face_router, trace_id_of
+from playhead_receiver.faces.jaeger.finding import (
+    DEPTH,
+    Summary,
+    Wanted,
+    dependencies,
+    find,
+    operations,
+    services,
+    summary_of,
+)
+from playhead_receiver.faces.jaeger.ui import ui_trace
+from playhead_receiver.faces.reading import Traces
+from playhead_receiver.faces.times import duration_ns, moment_ns
+from playhead_receiver.intake.otlp_json import export_json
+from playhead_receiver.query.asked import Asked, Reading, serving_of
+from playhead_receiver.query.problems import NotFound
+from playhead_semconv.errors import UsageError
+
+MICRO_NS = 1000
+MILLI_NS = 10**6
+
+
+def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRouter]:
+    """The endpoints. ``traces_by_id``: ``/api/traces/{trace_id}`` too, whose path is Tempo's as well."""
+    v3, legacy = face_router(_say_v3, prefix), face_router(_say, prefix)
+
+    @v3.get("/api/v3/services")
+    def v3_services(request: Request, asked: Reading) -> Response:
+        return as_json({"services": services(_traces(request, asked))})
+
+    @v3.get("/api/v3/operations")
+    def v3_operations(request: Request, asked: Reading) -> Response:
+        given = request.query_params
+        kind = given.get("span_kind", given.get("spanKind", ""))
+        found = operations(_traces(request, asked), given.get("service", ""), kind.lower())
+        return as_json({"operations": [{"name": name, "spanKind": kind} for name, kind in found]})
+
+    @v3.get("/api/v3/traces/{trace_id}")
+    def v3_trace(request: Request, asked: Reading, trace_id: str) -> Response:
+        data = _whole(request, asked, [trace_id_of(trace_id)])
+        if not data.resource_spans:
+            raise NotFound("No traces found")
+        return _result(data)
+
+    @v3.get("/api/v3/traces")
+    def v3_find(request: Request, asked: Reading) -> Response:
+        found = [trace.trace_id for trace in find(_traces(request, asked), _wanted_v3(request))]
+        data = _whole(request, asked, found)
+        if not data.resource_spans:
+            raise NotFound("No traces found")
+        return _result(data)
+
+    @v3.get("/api/v3/trace-summaries")
+    def v3_summaries(request: Request, asked: Reading) -> Response:
+        asked.note("read", "traces")
+        found = find(_traces(request, asked), _wanted_v3(request))
+        return as_json({"summaries": [_summary(summary_of(trace)) for trace in found]})
+
+    @v3.get("/api/v3/dependencies")
+    def v3_dependencies(request: Request, asked: Reading) -> Response:
+        return as_json({"dependencies": _dependencies(request, asked)})
+
+    @legacy.get("/api/services")
+    def legacy_services(request: Request, asked: Reading) -> Response:
+        return _data(services(_traces(request, asked)))
+
+    @legacy.get("/api/services/{service}/operations")
+    def legacy_names(request: Request, asked: Reading, service: str) -> Response:
+        found = operations(_traces(request, asked), service)
+        return _data(sorted({name for name, _ in found}))
+
+    @legacy.get("/api/operations")
+    def legacy_operations(request: Request, asked: Reading) -> Response:
+        given = request.query_params
+        kind = given.get("spanKind", "").lower()
+        found = operations(_traces(request, asked), given.get("service", ""), kind)
+        return _data([{"name": name, "spanKind": kind} for name, kind in found])
+
+    @legacy.get("/api/traces")
+    def legacy_find(request: Request, asked: Reading) -> Response:
+        asked.note("read", "traces")
+        traces, cap = _traces(request, asked), serving_of(request).shown.jaeger
+        ids = [trace_id_of(one) for one in request.query_params.getlist("traceID")]
+        if not ids:
+            ids = [trace.trace_id for trace in find(traces, _wanted_legacy(request))]
+        shown = [ui_trace(one, traces.envelopes(one, cap)) for one in ids]
+        return _data([trace for trace in shown if trace["spans"]], total=0)
+
+    @legacy.get("/api/dependencies")
+    def legacy_dependencies(request: Request, asked: Reading) -> Response:
+        return _data(_dependencies(request, asked))
+
+    if traces_by_id:
+        legacy.add_api_route("/api/traces/{trace_id}", legacy_trace, methods=["GET"])
+    return [v3, legacy]
+
+
+def legacy_trace(request: Request, asked: Reading, trace_id: str) -> Response:
+    """``/api/traces/{trace_id}`` as Jaeger answers it."""
+    try:
+        id = trace_id_of(trace_id)
+    except NotFound as problem:
+        return _say(404, problem.what)
+    asked.note("read", id.hex())
+    envelopes = _traces(request, asked).envelopes(id, serving_of(request).shown.jaeger)
+    trace = ui_trace(id, envelopes)
+    return _data([trace], total=0) if trace["spans"] else _say(404, "trace not found")
+
+
+def _traces(request: Request, asked: Asked) -> Traces:
+    return serving_of(request).shown.traces(asked.caller.tenant)
+
+
+def _whole(request: Request, asked: Asked, ids: list[bytes]) -> TracesData:
+    traces, cap = _traces(request, asked), serving_of(request).shown.jaeger
+    data = TracesData()
+    for trace_id in ids:
+        asked.note("read", trace_id.hex())
+        data.resource_spans.extend(traces.envelopes(trace_id, cap))
+    return data
+
+
+def _wanted_v3(request: Request) -> Wanted:
+    given: dict[str, str] = {}
+    for key, value in request.query_params.items():
+        name = key.removeprefix("query.")
+        given["".join(part.title() if at else part for at, part in enumerate(name.split("_")))] = value
+    for name in ("startTimeMin", "startTimeMax"):
+        if not given.get(name):
+            raise UsageError(f"query.{name} is required")
+    start, end = (moment_ns(given[name]) for name in ("startTimeMin", "startTimeMax"))
+    if start > end:
+        raise UsageError("query.startTimeMin is behind query.startTimeMax")
+    least, most = given.get("durationMin", ""), given.get("durationMax", "")
+    return Wanted(
+        service=given.get("serviceName", ""),
+        operation=given.get("operationName", ""),
+        attributes=_map(given.get("attributes", "")),
+        start_min_ns=start,
+        start_max_ns=end,
+        duration_min_ns=duration_ns(least) if least else None,
+        duration_max_ns=duration_ns(most) if most else None,
+        depth=_number(given.get("searchDepth") or given.get("numTraces") or str(DEPTH)),
+    )
+
+
+def _wanted_legacy(request: Request) -> Wanted:
+    given = request.query_params
+    attributes = _map(given.get("tags", ""))
+    for one in given.getlist("tag"):
+        key, colon, value = one.partition(":")
+        if not colon:
+            raise UsageError(f"tag {one!r} is not key:value")
+        attributes[key] = value
+    least, most = given.get("minDuration", ""), given.get("maxDuration", "")
+    start, end = given.get("start", ""), given.get("end", "")
+    return Wanted(
+        service=given.get("service", ""),
+        operation=given.get("operation", ""),
+        attributes=attributes,
+        start_min_ns=moment_ns(start, unit_ns=MICRO_NS) if start else None,
+        start_max_ns=moment_ns(end, unit_ns=MICRO_NS) if end else None,
+        duration_min_ns=duration_ns(least) if least else None,
+        duration_max_ns=duration_ns(most) if most else None,
+        depth=_number(given.get("limit") or str(DEPTH)),
+    )
+
+
+def _map(text: str) -> dict[str, str]:
+    if not text:
+        return {}
+    try:
+        return msgspec.json.decode(text.encode(), type=dict[str, str])
+    except msgspec.DecodeError:
+        raise UsageError("attributes are no JSON object of strings") from None
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal() or len(text) > 6:
+        raise UsageError(f"{text!r} is no number of traces")
+    return int(text)
+
+
+def _summary(one: Summary) -> dict[str, Any]:
+    return {
+        "traceId": one.trace_id.hex(),
+        "rootServiceName": one.root_service,
+        "rootOperationName": one.root_operation,
+        "minStartTimeUnixNano": str(one.start_ns),
+        "maxEndTimeUnixNano": str(one.end_ns),
+        "spanCount": one.spans,
+        "errorSpanCount": one.errors,
+        "orphanSpanCount": one.orphans,
+        "services": [
+            {"name": name, "spanCount": spans, "errorSpanCount": errors}
+            for name, (spans, errors) in one.services.items()
+        ],
+    }
+
+
+def _dependencies(request: Request, asked: Asked) -> list[dict[str, Any]]:
+    given = request.query_params
+    end = moment_ns(given["endTs"], unit_ns=MILLI_NS) if given.get("endTs") else None
+    lookback = given.get("lookback")
+    start = None
+    if end is not None and lookback:
+        start = max(end - moment_ns(lookback, unit_ns=MILLI_NS), 0)
+    found = dependencies(_traces(request, asked), start, end)
+    return [{"parent": parent, "child": child, "callCount": count} for parent, child, count in found]
+
+
+def _result(data: TracesData) -> Response:
+    return Response(b'{"result":' + export_json(data) + b"}", media_type=JSON)
+
+
+def _data(found: list[Any], total: int | None = None) -> Response:
+    count = len(found) if total is None else total
+    return as_json({"data": found, "total": count, "limit": 0, "offset": 0, "errors": None})
+
+
+def _say(status: int, text: str) -> Response:
+    said = {"code": status, "msg": text}
+    return as_json({"data": None, "total": 0, "limit": 0, "offset": 0, "errors": [said]}, status)
+
+
+def _say_v3(status: int, text: str) -> Response:
+    return as_json({"error": {"httpCode": status, "message": text}}, status)

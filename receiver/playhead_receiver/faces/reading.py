@@ -1,0 +1,122 @@
+"""Traces of a store for the faces: by id whole and cut, and in a span of time to look through."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Collection, Iterator
+
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+
+from playhead_receiver.derive import Deriver, span_of
+from playhead_receiver.faces.capping import Cap
+from playhead_receiver.faces.spans import Seen, SeenTrace, seen_of
+from playhead_receiver.store import Query, RunSummary, Store
+
+LONGEST_NS = 24 * 3600 * 10**9
+"""A trace that is longer is found by the time of its start only."""
+
+SETTLED_NS = 600 * 10**9
+"""So long after its end nothing of a run is on its way."""
+
+SPANS_KEPT = 100_000
+"""Spans of all traces that are kept in memory, without payloads."""
+
+PATIENCE_S = 20.0
+"""How long a question may look through traces; then it is answered with what was found."""
+
+TRACES_AT_MOST = 10_000
+"""How many traces a question looks through at most, the newest."""
+
+
+class Traces:
+    """The traces of one store. Safe from any thread."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._kept: OrderedDict[bytes, tuple[tuple[int, int, int], SeenTrace]] = OrderedDict()
+        self._spans = 0
+        self._lock = threading.Lock()
+
+    def envelopes(self, trace_id: bytes, cap: Cap | None = None) -> Iterator[ResourceSpans]:
+        """All spans of a trace, one in each, with what they left out; pending ones so far."""
+        deriver = Deriver(self.store)
+        last = 0
+        for stored in self.store.spans(trace_id):
+            envelope = deriver.whole(stored)
+            span = span_of(envelope)
+            last = max(last, span.end_time_unix_nano, span.start_time_unix_nano)
+            yield envelope if cap is None else cap.apply(envelope)
+        for envelope in deriver.pending(trace_id):
+            span = span_of(envelope)
+            span.end_time_unix_nano = max(last, span.start_time_unix_nano)
+            yield envelope if cap is None else cap.apply(envelope)
+
+    def whole(self, trace_id: bytes) -> SeenTrace:
+        """A trace with its large values."""
+        return SeenTrace(trace_id, (seen_of(one, whole=True) for one in self.envelopes(trace_id)))
+
+    def seen(self, run: RunSummary) -> SeenTrace | None:
+        """A trace without its large values; None if it has no spans."""
+        trace_id = bytes.fromhex(run.trace_id)
+        stamp = (run.spans, run.last_ns, self._pending_of(run, trace_id))
+        with self._lock:
+            found = self._kept.get(trace_id)
+            if found is not None and found[0] == stamp:
+                self._kept.move_to_end(trace_id)
+                return found[1] if found[1].spans else None
+        trace = SeenTrace(trace_id, self._light(trace_id))
+        with self._lock:
+            self._forget(trace_id)
+            self._kept[trace_id] = (stamp, trace)
+            self._spans += len(trace.spans)
+            while self._spans > SPANS_KEPT and len(self._kept) > 1:
+                self._forget(next(iter(self._kept)))
+        return trace if trace.spans else None
+
+    def between(self, start_ns: int | None, end_ns: int | None) -> Iterator[RunSummary]:
+        """Runs that have anything in this span of time, newest first. Stops when it takes too long."""
+        until = time.monotonic() + PATIENCE_S
+        query = Query(
+            mode=None,
+            limit=TRACES_AT_MOST,
+            started_from_ns=None if start_ns is None else max(start_ns - LONGEST_NS, 0),
+            started_before_ns=None if end_ns is None else end_ns + 1,
+        )
+        for run in self.store.runs(query):
+            if start_ns is None or run.last_ns >= start_ns:
+                yield run
+            if time.monotonic() > until:
+                return
+
+    def looked_through(
+        self, start_ns: int | None, end_ns: int | None, names: Collection[str] = ()
+    ) -> Iterator[SeenTrace]:
+        """Traces in this span of time, newest first; whole where they left out one of ``names``."""
+        for run in self.between(start_ns, end_ns):
+            trace = self.seen(run)
+            if trace is not None:
+                yield trace if trace.left_out.isdisjoint(names) else self.whole(trace.trace_id)
+
+    def _light(self, trace_id: bytes) -> Iterator[Seen]:
+        last = 0
+        for stored in self.store.spans(trace_id):
+            seen = seen_of(ResourceSpans.FromString(stored.otlp))
+            last = max(last, seen.end_ns, seen.start_ns)
+            yield seen
+        for envelope in Deriver(self.store).pending(trace_id):
+            span = span_of(envelope)
+            span.end_time_unix_nano = max(last, span.start_time_unix_nano)
+            yield seen_of(envelope)
+
+    def _pending_of(self, run: RunSummary, trace_id: bytes) -> int:
+        """How many spans of a run have not come; of one that is long over it does not matter."""
+        if run.status in ("success", "failure") and time.time_ns() - run.last_ns > SETTLED_NS:
+            return 0
+        return sum(row.end_ns is None for row in self.store.outline(trace_id))
+
+    def _forget(self, trace_id: bytes) -> None:
+        gone = self._kept.pop(trace_id, None)
+        if gone is not None:
+            self._spans -= len(gone[1].spans)

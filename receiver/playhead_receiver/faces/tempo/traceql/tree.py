@@ -1,0 +1,143 @@
+"""A TraceQL query as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+Kind: TypeAlias = Literal["string", "number", "duration", "bool", "status", "kind", "nil"]
+
+
+class Literal_(msgspec.Struct, frozen=True):
+    """A value. Durations are ns, statuses and kinds are OTLP's numbers."""
+
+    value: Any
+    kind: Kind
+
+
+class Field(msgspec.Struct, frozen=True):
+    """What is asked of a span: an attribute, or with scope ``intrinsic`` what every span has."""
+
+    scope: str
+    """``span``, ``resource``, ``event``, ``link``, ``instrumentation``, ``intrinsic``; empty: any."""
+    name: str
+    of_parent: bool = False
+    text: str = ""
+    """As it was written."""
+
+
+class Unary(msgspec.Struct, frozen=True):
+    """``!`` or ``-``."""
+
+    op: str
+    operand: Expression
+
+
+class Binary(msgspec.Struct, frozen=True):
+    """An operation on two values, or a comparison of them."""
+
+    op: str
+    left: Expression
+    right: Expression
+
+
+Expression: TypeAlias = Literal_ | Field | Unary | Binary
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """``{…}``: the spans of which this is true; None: all."""
+
+    condition: Expression | None
+
+
+class Combined(msgspec.Struct, frozen=True):
+    """Two sets of spans, and how they have to be to each other."""
+
+    op: str
+    left: Spans
+    right: Spans
+
+
+Spans: TypeAlias = Filter | Combined
+
+
+class Where(msgspec.Struct, frozen=True):
+    """``| {…}``: of the spans so far, those that are also such."""
+
+    spans: Spans
+
+
+class Select(msgspec.Struct, frozen=True):
+    """``| select(…)``: what is shown of each span."""
+
+    fields: tuple[Field, ...]
+
+
+class GroupBy(msgspec.Struct, frozen=True):
+    """``| by(…)``: one set of spans for each value."""
+
+    field: Expression
+
+
+class Coalesce(msgspec.Struct, frozen=True):
+    """``| coalesce()``: one set of spans again."""
+
+
+class Aggregate(msgspec.Struct, frozen=True):
+    """``| avg(duration) > 1s``: a number of a set of spans, compared."""
+
+    function: str
+    field: Expression | None
+    op: str
+    value: Literal_
+
+
+class Metric(msgspec.Struct, frozen=True):
+    """``| rate() by(…)``: a number for each step of time."""
+
+    function: str
+    field: Expression | None = None
+    numbers: tuple[float, ...] = ()
+    by: tuple[Field, ...] = ()
+    selection: Filter | None = None
+    """Of ``compare``."""
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """``| topk(n)`` and ``bottomk(n)``."""
+
+    function: str
+    count: int
+
+
+Stage: TypeAlias = Where | Select | GroupBy | Coalesce | Aggregate | Metric | Cut
+
+
+class Query(msgspec.Struct, frozen=True):
+    """All of it."""
+
+    spans: Spans
+    stages: tuple[Stage, ...] = ()
+    hints: dict[str, Any] = {}
+
+    @property
+    def metric(self) -> Metric | None:
+        """What makes it a query for metrics."""
+        return next((one for one in self.stages if isinstance(one, Metric)), None)
+
+    def fields(self) -> Iterator[Field]:
+        """Everything it asks of a span."""
+        return _fields(self)
+
+
+def _fields(node: Any) -> Iterator[Field]:
+    if isinstance(node, Field):
+        yield node
+    elif isinstance(node, msgspec.Struct):
+        for name in node.__struct_fields__:
+            yield from _fields(getattr(node, name))
+    elif isinstance(node, tuple):
+        for one in node:  # pyright: ignore[reportUnknownVariableType]
+            yield from _fields(one)
