@@ -6,7 +6,7 @@
     replay --tape FILE --now FILE [--scratch FOLDER] [--origin RUN] [--live TOOL]… [--allow HOST]…
     replay --tape FILE --now FILE [--forks FILE] [--origin RUN] [--live TOOL]… [--allow HOST]…
            [--check FILE]… -- [-m MODULE | SCRIPT] ARGUMENTS…
-    fork --tape FILE --plan FILE [--cwd FOLDER] -- [-m MODULE | SCRIPT] ARGUMENTS…
+    fork --tape FILE --plan FILE [--forks FILE] [--cwd FOLDER] -- [-m MODULE | SCRIPT] ARGUMENTS…
 
 ``record --tape`` writes a tape file and sends nothing anywhere. ``replay`` answers from the tape and
 writes what happens to another. ``fork`` answers from the tape as far as it goes, goes on for real, and
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from playhead_instrumentation import checks, process_facts, session
 from playhead_instrumentation.program import Program
-from playhead_instrumentation.tape_files import load
+from playhead_instrumentation.tape_files import load, load_several
 from playhead_semconv.errors import PlayheadError, ReplayFailed
 
 if TYPE_CHECKING:
@@ -109,17 +109,20 @@ def _fork(words: list[str]) -> Program | Service:
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation fork")
     parser.add_argument("--tape", required=True, type=Path, help="the tape that answers, up to its end")
     parser.add_argument("--plan", required=True, type=Path, help="what to do there")
+    parser.add_argument("--forks", type=Path, help="the tapes of processes it forks")
     parser.add_argument("--cwd", default=".", help="the folder that the program works in")
     parser.add_argument("words", nargs=argparse.REMAINDER, help="the program")
     asked = parser.parse_args(words)
     program = Program.of_words(asked.words)
     tape, plan = load(asked.tape), read_plan(asked.plan.read_bytes())
+    forks = [] if asked.forks is None else load_several(asked.forks)
     os.chdir(asked.cwd)
     process_facts.announce(program.script, program.words(), program.source or "")
     launch(tape, plan)
     running = session.current()
     if running is None or running.mode != plan.mode:
         raise ReplayFailed("the fork could not start, and the program is not run for real")
+    running.forks = forks
     return _served(running.driver, program)
 
 

@@ -58,8 +58,8 @@ class Process:
         self._heartbeat_ms = settings.heartbeat_ms
         self._over = threading.Event()
         self._parent = b""
-        self._forked_in: dict[int, str] = {}
-        """In which exchange a thread is about to fork."""
+        self._forked_in: dict[int, tuple[str, str]] = {}
+        """In which exchange a thread is about to fork, and which process the fork goes on from."""
         self._execs: set[int] = set()
         """Threads whose forks become other programs."""
         self._redactor = redactor
@@ -85,10 +85,13 @@ class Process:
         self._append(e.PLAYHEAD_PROCESS_EXIT, attributes)
 
     @contextmanager
-    def forks(self, exchange: str, *, execs: bool = False) -> Generator[None]:
-        """This thread forks inside, in an exchange of that id; ``execs``: to become another program."""
+    def forks(self, exchange: str, origin: str = "", *, execs: bool = False) -> Generator[None]:
+        """This thread forks inside, in an exchange of that id; ``execs``: to become another program.
+
+        ``origin``: the instance on whose tape the forked process goes on, hex.
+        """
         thread = threading.get_ident()
-        self._forked_in[thread] = exchange
+        self._forked_in[thread] = exchange, origin
         if execs:
             self._execs.add(thread)
         try:
@@ -111,8 +114,11 @@ class Process:
         if self._parent:
             attributes[a.PLAYHEAD_PROCESS_PARENT_INSTANCE] = self._parent.hex()
             attributes.pop(a.PLAYHEAD_PROCESS_PARENT_EXCHANGE, None)
-            if exchange := self._forked_in.get(threading.get_ident()):
+            exchange, origin = self._forked_in.get(threading.get_ident(), ("", ""))
+            if exchange:
                 attributes[a.PLAYHEAD_PROCESS_PARENT_EXCHANGE] = exchange
+            if origin and a.PLAYHEAD_ORIGIN_INSTANCE in attributes:
+                attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = origin
         self._append(e.PLAYHEAD_PROCESS_START, attributes)
         name = f"{lanes.OWN_THREADS}heartbeat"
         threading.Thread(target=self._beat, args=(self._over,), name=name, daemon=True).start()
@@ -211,8 +217,20 @@ def _words() -> list[str]:
 
 def packages() -> list[str]:
     """Installed distributions as name==version, sorted."""
-    found = {f"{one.name}=={one.version}" for one in metadata.distributions()}
+    found = {_name_and_version(one) for one in metadata.distributions()}
     return sorted(found, key=str.lower)
+
+
+def _name_and_version(one: metadata.Distribution) -> str:
+    """From the first lines that say so: to parse all of it takes some time, with every start."""
+    said: dict[str, str] = {}
+    for line in (one.read_text("METADATA") or "").splitlines():
+        name, colon, value = line.partition(": ")
+        if not colon or len(said) == 2:
+            break
+        if name in ("Name", "Version"):
+            said[name] = value.strip()
+    return f"{said['Name']}=={said['Version']}" if len(said) == 2 else f"{one.name}=={one.version}"
 
 
 def environment(variables: Mapping[str, str], redactor: Redactor) -> list[str]:

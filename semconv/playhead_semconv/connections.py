@@ -25,6 +25,11 @@ def is_server(exchange: Exchange) -> bool:
     return exchange.id.kind == "mcp" and exchange.ask.key.startswith(STDIO)
 
 
+def goes_on(exchange: Exchange) -> bool:
+    """Whether what an exchange began with is played, and the world goes on where the tape ends."""
+    return is_server(exchange) or (exchange.id.kind == "stdin" and exchange.ask.key == "stdin")
+
+
 def reads(method: str, tool: str = "", repeatable: Iterable[str] = ()) -> bool:
     """Whether a message of an MCP client changes nothing. ``repeatable``: tools that say so."""
     return method.endswith(READS) or (method == "tools/call" and tool in repeatable)

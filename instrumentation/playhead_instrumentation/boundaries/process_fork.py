@@ -13,8 +13,11 @@ from typing import Any
 from playhead_instrumentation.boundaries import entropy, files_covered
 from playhead_instrumentation.boundaries.process_exchange import begin, recording
 from playhead_instrumentation.boundaries.process_words import FORK, Started
+from playhead_instrumentation.drivers.verdict import Live, Played, Verdict
 from playhead_instrumentation.lanes import Shadow
 from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.session import Session
+from playhead_semconv.tapes import IndexedTape
 
 
 def watch(patches: Patches) -> None:
@@ -39,14 +42,15 @@ def _fork(original: Any) -> int:
     if session is None or child is None:
         return original()
     played = child.played
-    tape = None if played is None else session.fork_of(played.instance, str(played.exchange.id))
+    tape = _tape_of(session, child.call.verdict)
     if played is not None and played.exchange.head and tape is None and not child.needs_nobody():
         child.block("the child that was forked then has no tape")
     if played is not None and tape is None:
         return child.start_again()  # raises what was raised
+    origin = "" if tape is None else tape.instance.hex()
     try:
         # What others do at a fork (OpenTelemetry describes the process anew) is not the program's.
-        with session.process.forks(str(child.call.id)), Shadow():
+        with session.process.forks(str(child.call.id), origin), Shadow():
             pid = original()
     except BaseException as error:
         child.failed(error)
@@ -62,3 +66,12 @@ def _fork(original: Any) -> int:
         files_covered.answered_by(session)
     entropy.put_back(session)  # Python seeds its generator anew
     return 0
+
+
+def _tape_of(session: Session, verdict: Verdict) -> IndexedTape | None:
+    """Of the process that was forked then; also where it went on when the tape of its parent ends."""
+    if isinstance(verdict, Played):
+        return session.fork_of(verdict.instance, str(verdict.exchange.id))
+    if isinstance(verdict, Live) and verdict.instead_of is not None:
+        return session.fork_of(verdict.instance, str(verdict.instead_of.id))
+    return None

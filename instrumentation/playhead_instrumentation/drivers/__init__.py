@@ -114,6 +114,8 @@ def _open_branch(
         sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, file_limit_bytes
     )
 
+    files.say = say
+
     def part(error: PlayheadError) -> None:
         say(f"the program parts from the tape: {error.what}; {error.cause}".removesuffix("; "))
         for what in (driver.reads, driver.wakes, printed, files):

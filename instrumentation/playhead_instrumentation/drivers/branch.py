@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from playhead_instrumentation.drivers.player import Player
 from playhead_instrumentation.drivers.verdict import Live, Played, Refused, Verdict
-from playhead_semconv.connections import is_server
+from playhead_semconv.connections import goes_on
 from playhead_semconv.errors import Mismatch, OutcomeUnknown, PlayheadError, WorldBlocked
 from playhead_semconv.facts import Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
 from playhead_semconv.plans import Edit, Plan
@@ -75,7 +75,7 @@ class Branch(Player):
         return (
             one
             for one in self.exchanges()
-            if (is_answered(one) or is_server(one)) and str(one.id) not in edits
+            if (is_answered(one) or goes_on(one)) and str(one.id) not in edits
         )
 
     def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
@@ -103,7 +103,7 @@ class Branch(Player):
                     found, Fidelity.CHANGED, self._tape.instance, self._tape.read, elsewhere=False
                 )
             return self._played(found, id)
-        if is_server(found):
+        if goes_on(found):
             return replace(self._played(found, id), reopen=self._plan.reopen)
         if found.ask.effect == "write":
             unknown = self._plan.unknown.get(known)

@@ -13,11 +13,12 @@ import os
 import stat
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
 from playhead_instrumentation import lanes
-from playhead_instrumentation.databases import Databases
+from playhead_instrumentation.databases import Databases, dump, snapshot
 from playhead_instrumentation.drivers.bodies import common_prefix
 from playhead_instrumentation.drivers.files import (
     DATABASE,
@@ -31,6 +32,7 @@ from playhead_instrumentation.drivers.files import (
 from playhead_instrumentation.drivers.played_files import PlayedFiles
 from playhead_instrumentation.drivers.shelf import Shelf
 from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 from playhead_semconv.facts import Fact, Fidelity, digest_of
 
 log = logging.getLogger(__name__)
@@ -38,7 +40,14 @@ log = logging.getLogger(__name__)
 _os_open: Final = os.open
 _os_close: Final = os.close
 _chdir: Final = os.chdir
+_monotonic: Final = time.monotonic
 _MAKES: Final = os.O_CREAT | os.O_EXCL | os.O_TRUNC
+
+LOCKED_S: Final = 5.0
+"""How long somebody else may keep a database locked that is to be written."""
+
+UNREADABLE: Final = "?"
+"""In the place of the digest of a database that is locked."""
 
 Answer = tuple[Fact, Fidelity]
 
@@ -51,6 +60,12 @@ class BranchFiles(PlayedFiles):
         self._given = threading.local()
         self._laid: set[str] = set()
         """Databases that lie in the scratch folder until the program closes them."""
+        self._ours: dict[str, set[str]] = {}
+        """Digests of what this run, or the one that it goes on from, has had these hold on the disk."""
+        self.say: Callable[[str], None] = lambda text: None
+        """Told what became of a database that somebody else has changed."""
+        self._brought = False
+        """Whether the world was asked."""
         self._scratch: dict[int, tuple[Handle, int]] = {}
         """Files in the scratch folder that the program writes to, by descriptor, with their flags."""
         super().__init__(*args, **kwargs)
@@ -65,6 +80,10 @@ class BranchFiles(PlayedFiles):
 
     def bring(self, path: str = "") -> None:
         """The world is asked: what was written so far lies on the disk. ``path``: of this file only."""
+        if not self._brought and not path:
+            self._brought = True
+            for laid in list(self._laid):
+                self._is_ours(laid, self._digest_at(self.place(laid)))
         for fd, (handle, flags) in list(self._scratch.items()):
             if path in ("", handle.path):
                 try:
@@ -132,7 +151,50 @@ class BranchFiles(PlayedFiles):
             self._did("write", path, {a.PLAYHEAD_FILE_DIGEST: digest}, None)
             found = self._take("write", path)
             if found is None or found[0].attributes.get(a.PLAYHEAD_FILE_DIGEST) != digest:
-                _copy_database(self.place(path), path)
+                self._put_database(path, digest)
+
+    def _put_database(self, path: str, digest: str) -> None:
+        """The database on the disk becomes the program's. What nobody of this run wrote is kept."""
+        there = self._digest_at(path)
+        if there not in ("", UNREADABLE, digest) and there not in self._written_before(path):
+            kept = _free(f"{path}.before-resume")
+            _copy_database(path, kept)
+            self.say(f"{path} held what this run has not written: that is kept in {kept}")
+        try:
+            _copy_database(self.place(path), path)
+        except Exception as problem:
+            made = _free(f"{path}.from-resume")
+            _copy_database(self.place(path), made)
+            self.say(f"{path} could not be written ({problem}): what the run made of it is in {made}")
+        self._is_ours(path, digest)
+
+    def _is_ours(self, path: str, digest: str) -> None:
+        self._ours.setdefault(path, set()).add(digest)
+
+    def _digest_at(self, place: str) -> str:
+        """Of what the database there says; empty where there is none."""
+        try:
+            data = snapshot(place)
+        except FileNotFoundError:
+            return ""
+        except OSError:
+            return UNREADABLE
+        return UNREADABLE if data is None else self._digest(data)
+
+    def _digest(self, data: bytes) -> str:
+        return digest_of(self._redactor.body(dump(data))[0]).hex() if data else ""
+
+    def _written_before(self, path: str) -> set[str]:
+        """Digests of all that the tape tells of it, and of what this run had it hold."""
+        target = self._target(path, "")
+        known = self._ours.setdefault(path, set())
+        for fact in self._tape.facts():
+            at = fact.attributes
+            if fact.name == e.PLAYHEAD_EFFECT and at.get(a.PLAYHEAD_EFFECT_TARGET) == target:
+                known.add(str(at.get(a.PLAYHEAD_FILE_DIGEST, "")))
+            elif at.get(a.PLAYHEAD_READ_KIND) == f"file/{DATABASE} {target}" and fact.body is not None:
+                known.add(self._digest(self._tape.read(fact.body)))
+        return known
 
     def at_end(self) -> None:
         """See `Files.at_end`."""
@@ -221,14 +283,28 @@ class BranchFiles(PlayedFiles):
         return _read(own if os.path.exists(own) else self.place(handle.path), start) or b""
 
 
+def _free(path: str) -> str:
+    """``path``, or the first like it that is not there."""
+    number, found = 1, path
+    while os.path.lexists(found):
+        number, found = number + 1, f"{path}-{number + 1}"
+    return found
+
+
 def _copy_database(source: str, target: str) -> None:
     import sqlite3
+
+    until_s = _monotonic() + LOCKED_S
+
+    def look(status: int, remaining: int, total: int) -> None:
+        if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and _monotonic() > until_s:
+            raise sqlite3.OperationalError("database is locked")
 
     with (
         contextlib.closing(sqlite3.connect(source)) as laid,
         contextlib.closing(sqlite3.connect(target)) as disk,
     ):
-        laid.backup(disk)
+        laid.backup(disk, progress=look)  # it tries again for ever by itself
 
 
 def _read(path: str, start: int) -> bytes | None:

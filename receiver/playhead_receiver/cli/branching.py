@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -30,13 +31,22 @@ OURS = ("OTEL_", "PLAYHEAD_")
 
 
 def started(
-    session: Session, house: Housing, tape: Tape, plan: Plan, *, python: str, folder: Path
+    session: Session,
+    house: Housing,
+    tape: Tape,
+    plan: Plan,
+    *,
+    python: str,
+    folder: Path,
+    forks: Sequence[Tape] = (),
 ) -> tuple[int, Run | None]:
     """Run the process of a fork to its end: its exit status, and the run that it was."""
     from playhead_replay.forks.start import prepare
 
     with TemporaryDirectory(prefix="playhead-fork-") as scratch:
-        ready = prepare(tape, plan, Path(scratch), python=python, folder=folder, environ=os.environ)
+        ready = prepare(
+            tape, plan, Path(scratch), python=python, folder=folder, environ=os.environ, forks=forks
+        )
         for name in ready.lacking:
             session.say(f"{name} is not set: what goes on for real has a stand-in for it")
         ours = {name: value for name, value in os.environ.items() if name.startswith(OURS)}

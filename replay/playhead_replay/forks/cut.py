@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
+from playhead_replay.processes import FORK
 from playhead_replay.run import held
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -109,6 +111,19 @@ def _is_left(fact: Fact) -> bool:
         return False
     error = str(fact.attributes.get(a.PLAYHEAD_ERROR_QUALNAME, ""))
     return fact.attributes.get(a.PLAYHEAD_END_HOW) == "abandoned" or error in OWN_DOING
+
+
+def is_fork(exchange: RecordedExchange) -> bool:
+    """Whether it is a process that was forked."""
+    return exchange.exchange.id.kind == "process" and asks_for_fork(exchange.request)
+
+
+def asks_for_fork(request: bytes) -> bool:
+    """Whether that is how a process is asked for that is a fork."""
+    try:
+        return json.loads(request).get("call") == FORK
+    except (ValueError, AttributeError):
+        return False
 
 
 def unanswered(tape: Tape) -> list[RecordedExchange]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,10 +36,12 @@ def prepare(
     python: str = "",
     folder: Path,
     environ: Mapping[str, str],
+    forks: Sequence[Tape] = (),
 ) -> Prepared:
     """Write what the process reads into ``scratch``; how it is started.
 
     ``folder``: where the program lies. ``environ``: what it inherits; credentials come from there.
+    ``forks``: tapes of processes that it forks.
     """
     command = moved(Command.of_tape(tape), folder)
     _require_program(command, folder)
@@ -47,6 +49,9 @@ def prepare(
     (scratch / "plan.json").write_bytes(write_plan(plan))
     words = [interpreter_for(command, python), "-m", "playhead_instrumentation", "fork"]
     words += ["--tape", str(scratch / "origin.tape"), "--plan", str(scratch / "plan.json")]
+    if forks:
+        write_tape_file(scratch / "forks.tape", forks)
+        words += ["--forks", str(scratch / "forks.tape")]
     child = child_environment(command, environ)
     wanted = [name for name, value in command.environment.items() if not value]
     given = {name: environ[name] for name in wanted if environ.get(name)}

@@ -1,7 +1,8 @@
 """The folder that a fork works in: a copy of the run's, as that was where the tape is cut.
 
 What the tape tells is put back: files that the run wrote later are as they were, or gone. What else lies
-there is taken as it is now.
+there is taken as it is now. When the fork is over the folder bears its name and stays as long as the run
+does; one in which nothing was changed is removed.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,12 @@ LEFT_OUT = frozenset(("__pycache__",))
 MOST_BYTES = 1 << 30
 MOST_FILES = 50_000
 
+FOLDER = "forks"
+"""Of the data folder, where these folders are."""
+
+Looks = dict[str, tuple[int, int]]
+"""Size and time of each file, by path below a folder."""
+
 BELOW = "./"
 """How the tape spells what lies below the folder of the run."""
 
@@ -43,7 +50,7 @@ def copied(folder: Path, whole: Tape, cut: Tape, data_dir: Path) -> Path:
     `UsageError` where it is too large to be copied.
     """
     _require_small(folder, data_dir)
-    under = data_dir / "forks"
+    under = data_dir / FOLDER
     under.mkdir(parents=True, exist_ok=True, mode=0o700)
     copy = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=under))
     for entry in os.scandir(folder):
@@ -59,6 +66,48 @@ def copied(folder: Path, whole: Tape, cut: Tape, data_dir: Path) -> Path:
     for path, state in states_at(whole, cut).items():
         _lay(copy / path, state)
     return copy
+
+
+def folder_of_fork(data_dir: Path, name: str) -> Path | None:
+    """The folder of the fork of that name; None where it has none."""
+    found = data_dir / FOLDER / name
+    return found if name and found.is_dir() else None
+
+
+def looks(folder: Path) -> Looks:
+    """How the files in a folder look, but for those that a fork shares and those that Python makes."""
+    found: Looks = {}
+    for where, folders, files in os.walk(folder):
+        folders[:] = [name for name in folders if name not in LINKED | LEFT_OUT]
+        for name in (*files, *folders):
+            path = os.path.join(where, name)
+            with contextlib.suppress(OSError):
+                seen = os.lstat(path)
+                size, time_ns = (0, 0) if name in folders else (seen.st_size, seen.st_mtime_ns)
+                found[os.path.relpath(path, folder)] = size, time_ns
+    return found
+
+
+def settled(copy: Path, before: Looks, name: str) -> Path | None:
+    """The fork ``name`` is over: where its folder is now; None where nothing was changed in it."""
+    if not name or looks(copy) == before:
+        shutil.rmtree(copy, ignore_errors=True)
+        return None
+    place = copy.with_name(name)
+    try:
+        copy.rename(place)
+    except OSError:
+        return copy
+    return place
+
+
+def sweep(data_dir: Path, names: Collection[str]) -> list[Path]:
+    """Remove the folders of forks that are no runs any more. No fork may be under way."""
+    under = data_dir / FOLDER
+    gone = [one for one in under.iterdir() if one.name not in names] if under.is_dir() else []
+    for folder in gone:
+        shutil.rmtree(folder, ignore_errors=True)
+    return gone
 
 
 @dataclass(slots=True)

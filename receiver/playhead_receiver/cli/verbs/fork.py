@@ -77,9 +77,11 @@ def command(
     from playhead_receiver.cli.housing import housing
     from playhead_receiver.cli.points import find_point
     from playhead_replay.forks.fork import fork_of
+    from playhead_replay.forks.forked import forked_of
     from playhead_replay.forks.start import folder_of
-    from playhead_replay.forks.workspace import copied
+    from playhead_replay.forks.workspace import copied, folder_of_fork, looks, settled
 
+    decide = unknown_decider(session, on_unknown)
     wanted = parse_target(target, at)
     status = 0
     with signals_held(), housing(session.data_dir, session.settings.store) as house:
@@ -93,15 +95,21 @@ def command(
                 None if point is None else point.step,
                 _edits(run, point, edits, patch),
                 exchange=None if point is None else point.exchange,
-                decide=unknown_decider(session, on_unknown),
+                decide=decide,
                 offline=offline,
                 reopen=reopen,
             )
-            place = folder_of(run.command, cwd)
+            forks, plan = forked_of(run, tape, plan, decide)
+            own = None if cwd else folder_of_fork(session.data_dir, run.name)
+            place = own or folder_of(run.command, cwd)
             for _ in range(times):
                 session.progress(f"forking {run.name}")
                 folder = place if in_place else copied(place, run.tape, tape, session.data_dir)
-                status, made = started(session, house, tape, plan, python=python, folder=folder)
+                before = {} if in_place else looks(folder)
+                status, made = started(
+                    session, house, tape, plan, python=python, folder=folder, forks=forks
+                )
+                left = None if in_place else settled(folder, before, "" if made is None else made.name)
                 if made is None:
                     session.say("nothing was recorded")
                     continue
@@ -109,8 +117,8 @@ def command(
                 for line in lines:
                     session.say(line)
                 session.say(f"{made.name} {made.status}, {len(made.steps)} steps; origin unchanged")
-                if not in_place:
-                    session.say(f"its files are in {folder}")
+                if left is not None:
+                    session.say(f"its files are in {left}")
                 session.suggest(shlex.join(["playhead", "diff", run.name, made.name]))
                 if refused:
                     status = REFUSED

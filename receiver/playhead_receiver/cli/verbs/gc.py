@@ -52,6 +52,7 @@ def command(
     from playhead_receiver.errands import Collect
     from playhead_receiver.store import Query, open_store
     from playhead_receiver.store.retention import Policy, duration_s, expired, size_of
+    from playhead_replay.forks.workspace import sweep
 
     by_agent = {name: duration_s(text) for name, _, text in (one.partition("=") for one in agent)}
     policy = Policy(
@@ -80,14 +81,23 @@ def command(
             click.echo(run.name)
         return
     done = _done(session, Collect(policy)).deleted
+    store = open_store(session.store, read_only=True)
+    try:
+        left = {run.name for run in store.runs(Query(mode=None, limit=1 << 60))}
+    finally:
+        store.close()
+    folders = sweep(session.data_dir, left)
     if session.as_json:
         said = {"runs": done.runs, "spans": done.spans, "facts": done.facts, "blobs": done.blobs}
+        said["fork_folders"] = len(folders)
         session.print_json({"schema_version": SCHEMA_VERSION, "deleted": said, "wiped": done.wiped})
         return
     session.say(
         f"deleted {count(done.runs, 'run')}: {count(done.spans, 'span')},"
         f" {count(done.facts, 'fact')}, {count(done.blobs, 'blob')}"
     )
+    if folders:
+        session.say(f"removed {count(len(folders), 'folder')} of forks that are gone")
     if session.settings.store:
         session.say("the database overwrites what was deleted in its own time: VACUUM")
     elif not done.wiped:

@@ -47,18 +47,23 @@ def command(
     one. Exit status: the program's.
     """
     from playhead_receiver.cli.housing import housing
+    from playhead_replay.forks.forked import forked_of
     from playhead_replay.forks.resume import resume_of
     from playhead_replay.forks.start import folder_of
+    from playhead_replay.forks.workspace import folder_of_fork
 
+    decide = unknown_decider(session, on_unknown)
     wanted = parse_target(target)
     with signals_held(), housing(session.data_dir, session.settings.store) as house:
         delivered(session, house)
         with opened_run(session, wanted) as run:
             _require_dead(run)
-            tape, plan = resume_of(run, unknown_decider(session, on_unknown), reopen)
+            tape, plan = resume_of(run, decide, reopen)
+            forks, plan = forked_of(run, tape, plan, decide)
             session.progress(f"resuming {run.name}")
-            folder = folder_of(run.command, cwd)
-            status, made = started(session, house, tape, plan, python=python, folder=folder)
+            own = None if cwd else folder_of_fork(session.data_dir, run.name)
+            folder = own or folder_of(run.command, cwd)
+            status, made = started(session, house, tape, plan, python=python, folder=folder, forks=forks)
     if made is None:
         session.say("nothing was recorded")
     else:

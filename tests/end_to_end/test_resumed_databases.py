@@ -1,0 +1,123 @@
+"""A run that worked on a database of SQLite is resumed; others may have been there meanwhile."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support.branching import PATIENCE_S, environment, playhead
+from support.running import start_agent
+from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+
+AGENT = """
+import sqlite3, sys
+from openai import OpenAI
+
+client = OpenAI(max_retries=0)
+rows = sqlite3.connect("orders.db")
+rows.execute("create table if not exists orders (number integer, said text)")
+rows.commit()
+for number in range(6):
+    answer = client.chat.completions.create(
+        model="gpt-5.5", messages=[{"role": "user", "content": f"order {number}"}]
+    )
+    rows.execute("insert into orders values (?, ?)", (number, answer.choices[0].message.content))
+    rows.commit()
+rows.close()
+print("done")
+"""
+
+
+def answer(request: Request) -> Reply:
+    return json_reply(openai_chat.completion(f"to {request.json['messages'][-1]['content']}"))
+
+
+@dataclass
+class Dead:
+    """A run that was killed while it asked for the fourth time."""
+
+    folder: Path
+    environ: dict[str, str]
+
+    @property
+    def database(self) -> Path:
+        return self.folder / "orders.db"
+
+    def numbers(self, path: Path | None = None) -> list[int]:
+        connection = sqlite3.connect(path or self.database)
+        try:
+            return [number for (number,) in connection.execute("select number from orders")]
+        finally:
+            connection.close()
+
+    def resume(self) -> subprocess.CompletedProcess[str]:
+        return playhead("resume", environ=self.environ, cwd=self.folder)
+
+
+@pytest.fixture
+def dead(tmp_path: Path) -> Iterator[Dead]:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "agent.py").write_text(AGENT)
+    with ScriptedServer() as provider:
+        environ = environment(tmp_path, provider.url)
+        agents: list[subprocess.Popen[bytes]] = []
+        left = [4]
+
+        def strikes(request: Request) -> bool:
+            left[0] -= 1
+            if left[0] == 0:
+                agents[0].send_signal(signal.SIGKILL)
+            return False
+
+        provider.on(strikes, answer)
+        provider.on("/v1/chat/completions", answer, repeat=True)
+        script = str(work / "agent.py")
+        agents.append(start_agent(script, environ=environ, cwd=work))
+        assert agents[0].wait(PATIENCE_S) == -signal.SIGKILL
+        environ.pop("PLAYHEAD_QUIET", None)
+        yield Dead(work, environ)
+
+
+def test_what_the_dead_run_had_written_is_no_reason_to_keep_a_copy(dead: Dead):
+    assert dead.numbers() == [0, 1, 2]
+    done = dead.resume()
+    assert done.returncode == 0, done.stderr
+    assert dead.numbers() == [0, 1, 2, 3, 4, 5]
+    assert "has not written" not in done.stderr
+    assert [path.name for path in dead.folder.glob("orders.db*")] == ["orders.db"]
+
+
+def test_what_somebody_else_has_written_meanwhile_is_kept(dead: Dead):
+    connection = sqlite3.connect(dead.database)
+    connection.execute("insert into orders values (99, 'of somebody else')")
+    connection.commit()
+    connection.close()
+    done = dead.resume()
+    assert done.returncode == 0, done.stderr
+    assert dead.numbers() == [0, 1, 2, 3, 4, 5]
+    kept = dead.folder / "orders.db.before-resume"
+    assert dead.numbers(kept) == [0, 1, 2, 99]
+    assert f"held what this run has not written: that is kept in {kept}" in done.stderr
+
+
+def test_a_database_that_is_locked_is_not_lost(dead: Dead):
+    other = sqlite3.connect(dead.database)
+    try:
+        other.execute("begin exclusive")
+        done = dead.resume()
+    finally:
+        other.rollback()
+        other.close()
+    assert done.returncode == 0, done.stderr
+    assert dead.numbers() == [0, 1, 2]
+    made = dead.folder / "orders.db.from-resume"
+    assert dead.numbers(made) == [0, 1, 2, 3, 4, 5]
+    assert (
+        f"could not be written (database is locked): what the run made of it is in {made}" in done.stderr
+    )

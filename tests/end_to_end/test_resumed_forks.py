@@ -1,0 +1,135 @@
+"""A run that forked processes is killed and resumed: each process goes on from its own tape."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from support.branching import PATIENCE_S, environment, playhead, stored
+from support.running import start_agent
+from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+
+AGENT = """
+import os, sys
+import multiprocessing
+from openai import OpenAI
+
+def ask(text):
+    answer = OpenAI(max_retries=0).chat.completions.create(
+        model="gpt-5.5", messages=[{"role": "user", "content": text}]
+    )
+    return answer.choices[0].message.content
+
+def work(number, queue):
+    queue.put(ask(f"worker {number}, {ask(f'warm up {number}')}"))
+
+print(ask("first"), flush=True)
+reading, writing = os.pipe()
+child = os.fork()
+if not child:
+    os.write(writing, ask("child").encode())
+    os._exit(0)
+os.close(writing)
+said = os.read(reading, 1000).decode()
+os.waitpid(child, 0)
+print(said, flush=True)
+forks = multiprocessing.get_context("fork")
+queue = forks.Queue()
+worker = forks.Process(target=work, args=(1, queue))
+worker.start()
+print(queue.get(), flush=True)
+worker.join()
+for number in range(3):
+    print(ask(f"last {number} {said}"), flush=True)
+"""
+ASKED = [
+    "first",
+    "child",
+    "warm up 1",
+    "worker 1, to warm up 1",
+    *(f"last {number} to child" for number in range(3)),
+]
+
+
+def question(request: Request) -> str:
+    text: str = request.json["messages"][-1]["content"]
+    return text
+
+
+def answer(request: Request) -> Reply:
+    return json_reply(openai_chat.completion(f"to {question(request)}"))
+
+
+@dataclass
+class Killed:
+    folder: Path
+    provider: ScriptedServer
+    environ: dict[str, str]
+
+    def run_until(self, text: str) -> None:
+        """Run the agent; at the request that begins so, all its processes are killed."""
+        agents: list[subprocess.Popen[bytes]] = []
+
+        def strikes(request: Request) -> bool:
+            if question(request).startswith(text) and agents[0].returncode is None:
+                os.killpg(agents[0].pid, signal.SIGKILL)
+                agents[0].wait(PATIENCE_S)
+            return False
+
+        self.provider.on(strikes, answer)
+        self.provider.on("/v1/chat/completions", answer, repeat=True)
+        script = str(self.folder / "agent.py")
+        agents.append(
+            start_agent(
+                script,
+                environ={**self.environ, "PLAYHEAD_QUIET": "1"},
+                cwd=self.folder,
+                start_new_session=True,
+                stdout=subprocess.DEVNULL,
+            )
+        )
+        assert agents[0].wait(PATIENCE_S) == -signal.SIGKILL
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Iterator[Killed]:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "agent.py").write_text(AGENT)
+    with ScriptedServer() as provider:
+        environ = environment(tmp_path, provider.url)
+        environ.pop("PLAYHEAD_QUIET")
+        yield Killed(work, provider, environ)
+
+
+def test_what_was_forked_is_played_from_its_own_tape(killed: Killed):
+    at = "last 1"
+    killed.run_until(at)
+    done = playhead("resume", environ=killed.environ, cwd=killed.folder)
+    assert done.returncode == 0, done.stderr
+    asked = [question(request) for request in killed.provider.requests]
+    # What was open when it died is asked once more, and nothing else.
+    [again] = [text for text in ASKED if text.startswith(at)]
+    where = ASKED.index(again)
+    assert asked == [*ASKED[: where + 1], *ASKED[where:]]
+    assert done.stdout.splitlines()[-1] == "to last 2 to child"
+    with stored(killed.folder.parent, "last", "last-1") as [resumed, dead]:
+        assert (resumed.mode, resumed.status) == ("resume", "success")
+        assert resumed.origin.startswith(dead.trace_id)
+        bodies = sorted(one.request for one in resumed.exchanges if one.exchange.id.kind == "http")
+        assert len(bodies) == len(ASKED)
+
+
+@pytest.mark.parametrize("at", ["worker 1", "child"])
+def test_a_process_that_had_not_ended_is_refused_in_a_sentence(killed: Killed, at: str):
+    killed.run_until(at)
+    before = len(killed.provider.requests)
+    done = playhead("resume", environ=killed.environ, cwd=killed.folder)
+    assert done.returncode == 2
+    assert "had forked a process that had not ended" in done.stderr
+    assert len(killed.provider.requests) == before

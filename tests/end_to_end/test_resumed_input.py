@@ -1,0 +1,109 @@
+"""A run that listens is killed and resumed: what it had heard is played, then it goes on listening."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.branching import PATIENCE_S, environment, stored
+from support.running import start_agent
+from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
+
+AGENT = """
+import sys
+from openai import OpenAI
+
+client = OpenAI(max_retries=0)
+for line in sys.stdin:
+    answer = client.chat.completions.create(
+        model="gpt-5.5", messages=[{"role": "user", "content": line.strip()}]
+    )
+    print(answer.choices[0].message.content, flush=True)
+print("the end")
+"""
+LINES = [f"line {number} {'x' * 3000}" for number in range(9)]
+
+
+def question(request: Request) -> str:
+    text: str = request.json["messages"][-1]["content"]
+    return text
+
+
+@dataclass
+class Listening:
+    folder: Path
+    provider: ScriptedServer
+    environ: dict[str, str]
+
+    def run_until(self, text: str, given: Path) -> None:
+        agents: list[subprocess.Popen[bytes]] = []
+
+        def strikes(request: Request) -> bool:
+            if question(request).startswith(text) and agents[0].returncode is None:
+                agents[0].send_signal(signal.SIGKILL)
+                agents[0].wait(PATIENCE_S)
+            return False
+
+        def answer(request: Request) -> Reply:
+            return json_reply(openai_chat.completion(f"to {question(request)[:6]}"))
+
+        self.provider.on(strikes, answer)
+        self.provider.on("/v1/chat/completions", answer, repeat=True)
+        with given.open() as stdin:
+            agents.append(
+                start_agent(
+                    str(self.folder / "agent.py"),
+                    environ={**self.environ, "PLAYHEAD_QUIET": "1"},
+                    cwd=self.folder,
+                    stdin=stdin,
+                )
+            )
+            assert agents[0].wait(PATIENCE_S) == -signal.SIGKILL
+
+    def resume(self, **stdin: Any) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", "playhead_receiver", "resume"]
+        given: dict[str, Any] = {"env": self.environ, "cwd": self.folder, "timeout": PATIENCE_S, **stdin}
+        return subprocess.run(words, capture_output=True, text=True, **given)
+
+
+@pytest.fixture
+def listening(tmp_path: Path) -> Iterator[Listening]:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "agent.py").write_text(AGENT)
+    (work / "lines.txt").write_text("".join(f"{line}\n" for line in LINES))
+    with ScriptedServer() as provider:
+        environ = environment(tmp_path, provider.url)
+        environ.pop("PLAYHEAD_QUIET")
+        yield Listening(work, provider, environ)
+
+
+def test_the_same_file_is_read_on_from_where_it_was(listening: Listening):
+    lines = listening.folder / "lines.txt"
+    listening.run_until("line 3", lines)
+    with lines.open() as stdin:
+        done = listening.resume(stdin=stdin)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "the end"
+    assert [question(one) for one in listening.provider.requests] == [*LINES[:4], *LINES[3:]]
+    with stored(listening.folder.parent, "last") as [resumed]:
+        [heard] = [one for one in resumed.exchanges if one.exchange.id.kind == "stdin"]
+        assert heard.response == lines.read_bytes()
+
+
+def test_what_is_said_now_goes_on_from_what_was_said_then(listening: Listening):
+    lines = listening.folder / "lines.txt"
+    listening.run_until("line 1", lines)
+    done = listening.resume(input="more\n")
+    assert done.returncode == 0, done.stderr
+    asked = [question(one) for one in listening.provider.requests]
+    assert asked[:3] == [LINES[0], LINES[1], LINES[1]]
+    # Python reads ahead: of the last line that it had, what is said now is the rest.
+    assert asked[-1].endswith("more")
+    assert done.stdout.splitlines()[-1] == "the end"
