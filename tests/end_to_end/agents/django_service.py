@@ -2,7 +2,9 @@
 
 import json
 import os
+import signal
 import sys
+import threading
 import time
 import uuid
 from wsgiref.simple_server import make_server
@@ -61,5 +63,7 @@ asgi = get_asgi_application()
 
 if __name__ == "__main__":
     with make_server("127.0.0.1", 0, wsgi) as server:
+        # wsgiref takes a KeyboardInterrupt inside a request for an error of the request, and goes on.
+        signal.signal(signal.SIGINT, lambda *_: threading.Thread(target=server.shutdown).start())
         print(f"http://127.0.0.1:{server.server_port}", flush=True, file=sys.stderr)
         server.serve_forever()
