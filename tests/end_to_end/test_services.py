@@ -62,6 +62,7 @@ def test_requests_that_come_at_the_same_time_replay_identical_alone(tmp_path: Pa
 
 
 @pytest.mark.acceptance
+@pytest.mark.timeout(900)
 def test_fifty_requests_at_the_same_time_replay_identical_alone(tmp_path: Path, provider: Provider):
     home = home_with(tmp_path, provider, "chat_service.py")
     for name in served_at_once(home, ASGI, 50, ("/chat", "/stream", "/thread")):
@@ -75,6 +76,7 @@ def test_requests_in_threads_replay_identical_alone(tmp_path: Path, provider: Pr
 
 
 @pytest.mark.acceptance
+@pytest.mark.timeout(900)
 def test_fifty_requests_in_threads_replay_identical_alone(tmp_path: Path, provider: Provider):
     home = home_with(tmp_path, provider, "shop_service.py")
     for name in served_at_once(home, WSGI, 50, ("/chat", "/stream")):
