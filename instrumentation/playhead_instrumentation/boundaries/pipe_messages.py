@@ -77,11 +77,39 @@ def patch(module: ModuleType) -> None:
 
 
 def patch_pool(module: ModuleType) -> None:
-    """A pool that was imported before keeps a ``wait`` of its own."""
+    """A pool that was imported before keeps a ``wait`` of its own; one of threads has no processes."""
     from multiprocessing import connection
 
     if module.__dict__.get("wait") is connection.__dict__.get("_playhead_wait"):
         module.__dict__["wait"] = connection.wait
+    pool, threads = required(module, "Pool"), required(module, "ThreadPool")
+    wait, begin = required(pool, "_wait_for_updates"), required(threads, "_repopulate_pool")
+
+    @functools.wraps(wait)
+    def wait_for_updates(sentinels: Any, change_notifier: Any, timeout: float | None = None) -> None:
+        if "put" not in vars(change_notifier):
+            return wait(sentinels, change_notifier, timeout)
+        with Shadow():
+            return wait(sentinels, change_notifier, timeout)
+
+    @functools.wraps(begin)
+    def begin_with_a_pipe_of_its_own(self: Any) -> None:
+        # How often its keeper wakes is chance, where no order of threads is held.
+        session = recording()
+        if session is not None and session.driver.gate.level == "causal":
+            self._change_notifier.put = _in_shadow(self._change_notifier.put)
+        begin(self)
+
+    pool._wait_for_updates = staticmethod(wait_for_updates)
+    threads._repopulate_pool = begin_with_a_pipe_of_its_own
+
+
+def _in_shadow(put: Callable[[object], None]) -> Callable[[object], None]:
+    def put_in_shadow(one: object) -> None:
+        with Shadow():
+            put(one)
+
+    return put_in_shadow
 
 
 def _bytes(found: Any) -> bytes | None:
