@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -25,10 +26,12 @@ class MemorySink:
     def __init__(self) -> None:
         self.instance = os.urandom(16)
         self.facts: list[Fact] = []
+        self._lock = threading.Lock()
 
     def append(self, fact: Fact) -> int:
-        seq = len(self.facts)
-        self.facts.append(msgspec.structs.replace(fact, instance=self.instance, seq=seq))
+        with self._lock:
+            seq = len(self.facts)
+            self.facts.append(msgspec.structs.replace(fact, instance=self.instance, seq=seq))
         return seq
 
     def tape(self) -> MemoryTape:
