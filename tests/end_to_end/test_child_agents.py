@@ -149,6 +149,7 @@ def test_however_they_were_started(provider: Provider, folder: Path):
     }
 
 
+@pytest.mark.acceptance
 def test_what_a_child_does_otherwise_is_in_the_report(provider: Provider, folder: Path):
     home, _ = recorded(folder, provider)
     script = (folder / "child.py").read_text()

@@ -86,7 +86,7 @@ def repository(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("level", ["causal", "strict"])
+@pytest.mark.parametrize("level", [pytest.param("causal", marks=pytest.mark.acceptance), "strict"])
 def test_edited_files(provider: Provider, tmp_path: Path, level: str):
     folder = repository(tmp_path / "work")
     home = Home(tmp_path / "home", {**provider.environment, "PYTHONDONTWRITEBYTECODE": "1"})

@@ -104,6 +104,7 @@ def fork_facts(stage: Stage, instance: bytes):
         store.close()
 
 
+@pytest.mark.acceptance
 def test_the_folder_of_a_fork_lives_as_long_as_it_does(stage: Stage):
     done = stage.playhead("fork", f"agent-1:{STEPS}")
     assert "its files are in" not in done.stderr

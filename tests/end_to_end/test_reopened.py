@@ -123,6 +123,7 @@ def test_a_server_that_may_have_written_is_told_nothing_unless_the_user_says_so(
     assert stage.traced() == ["started"] * 2
 
 
+@pytest.mark.acceptance
 def test_a_call_of_a_server_is_edited(stage):
     stage.record("stdio", str(SERVER), "look")
     with stored(stage.folder, "last") as [run]:
@@ -145,6 +146,7 @@ def test_a_dead_run_goes_on_with_its_server(stage):
     assert counts(done.stdout.splitlines())[-2:] == ["4", "5"]
 
 
+@pytest.mark.acceptance
 def test_a_session_over_http_is_begun_anew(stage):
     with over_http() as url:
         stage.record("http", url, "order")

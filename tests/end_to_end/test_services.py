@@ -148,6 +148,7 @@ def test_a_changed_service_answers_otherwise_and_the_report_says_so(tmp_path: Pa
     assert (json.loads(first["tape"] or "0"), json.loads(first["now"] or "0")) == (30, 31)
 
 
+@pytest.mark.acceptance
 def test_requests_of_one_process_come_together_again_in_another_store(
     tmp_path: Path, provider: Provider
 ):

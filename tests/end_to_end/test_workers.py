@@ -44,8 +44,8 @@ def recorded(folder: Path, provider: Provider, *words: str) -> tuple[Home, str]:
     [
         ("fork", ("executor", "racing"), 3 + 2),
         ("spawn", ("executor",), 3),
-        ("spawn", ("racing",), 2),
-        ("forkserver", ("pool", "racing"), 2 + 2),
+        pytest.param("spawn", ("racing",), 2, marks=pytest.mark.acceptance),
+        pytest.param("forkserver", ("pool", "racing"), 2 + 2, marks=pytest.mark.acceptance),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
