@@ -56,7 +56,8 @@ def _kill_the_database(server: PostgresServer, place: Path, kills: int, seed: in
 
     def write(number: int) -> None:
         instance = bytes([number + 1]) * 16
-        while not stop.is_set():
+        in_doubt = False
+        while in_doubt or not stop.is_set():
             beat = acknowledged[number]
             batch = Batch(
                 [span_of(instance, beat + 1, text="x" * 3000)],
@@ -65,8 +66,10 @@ def _kill_the_database(server: PostgresServer, place: Path, kills: int, seed: in
             try:
                 store.commit(batch)
             except StoreUnavailable:
+                in_doubt = True
                 up.wait(DEADLINE_S)
                 continue
+            in_doubt = False
             acknowledged[number] += 1
             more.set()
 

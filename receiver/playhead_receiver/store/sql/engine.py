@@ -1,0 +1,157 @@
+"""What the store is on every database: reading, and the upkeep that is the same in each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
+
+from playhead_receiver.store.blobs import Blobs
+from playhead_receiver.store.cutting import Cutter
+from playhead_receiver.store.fold import SpanRow
+from playhead_receiver.store.prepare import blob_digests
+from playhead_receiver.store.protocol import Change, Query, RunSummary, StoredSpan
+from playhead_receiver.store.resolve import resolve
+from playhead_receiver.store.sql.db import Db
+from playhead_receiver.store.sql.deletion import Deletion
+from playhead_receiver.store.sql.reader import Reader
+from playhead_receiver.store.sql.runs import Runs
+from playhead_receiver.store.sql.summaries import keep, make, outdated, span_rows
+from playhead_receiver.store.sql.tape import SqlTape
+from playhead_receiver.store.writer import Writer
+from playhead_semconv.errors import StoreUnavailable
+from playhead_semconv.facts import Fact
+
+SUMMED_UP_AT_ONCE = 64
+
+D = TypeVar("D", bound=Db)
+
+
+class SqlStore(Generic[D]):
+    """The part of a `Store` whose statements every engine takes. ``D``: its connection."""
+
+    def __init__(
+        self,
+        name: str,
+        reader: Reader,
+        blobs: Blobs,
+        writer: Writer[D] | None,
+        on_close: Callable[[], None] | None,
+    ) -> None:
+        """``name``: in messages. ``writer``: None where the store is open for reading only."""
+        self._name = name
+        self._reader = reader
+        self._blobs = blobs
+        self._writer = writer
+        self._runs = Runs(reader)
+        self._cutter = Cutter()
+        self._on_close = on_close
+
+    # Reading
+
+    def tape(self, instance: bytes) -> SqlTape:
+        """The tape of a process instance, empty if nothing is known of it."""
+        return SqlTape(self._reader, instance)
+
+    def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
+        """Finished spans of a trace, byte for byte as received, in order of arrival."""
+        return self._reader.spans(trace_id, only)
+
+    def outline(self, trace_id: bytes) -> list[SpanRow]:
+        """All spans of a trace without their content."""
+        with self._reader.connection() as db:
+            return span_rows(db, trace_id)
+
+    def resources(self) -> list[bytes]:
+        """The resources that stored spans have."""
+        return self._reader.resources()
+
+    def pending(self, trace_id: bytes) -> Iterator[Fact]:
+        """The span-start facts of a trace whose spans have not come."""
+        tapes: dict[bytes, SqlTape] = {}
+        for instance, seq in self._reader.pending(trace_id):
+            if instance not in tapes:
+                tapes[instance] = self.tape(instance)
+            fact = tapes[instance].fact(seq)
+            if fact is not None:
+                yield fact
+
+    def resource(self, instance: bytes) -> bytes | None:
+        """OTLP `Resource` bytes of a process instance."""
+        found = self._reader.one("SELECT resource FROM instance WHERE instance = ?", (instance,))
+        return None if found is None else found[0]
+
+    def runs(self, query: Query) -> Iterator[RunSummary]:
+        """Summaries of runs, newest first."""
+        return self._runs.runs(query)
+
+    def resolve(self, name: str) -> RunSummary:
+        """A run by name, ``last``, ``last-1``, ``failed``, trace id, or id prefix."""
+        return resolve(name, self._runs)
+
+    def changes(self, after: int, limit: int = 1000) -> Iterator[Change]:
+        """Spans and facts committed after position ``after``, in commit order."""
+        return iter(self._reader.changes(after, limit))
+
+    def position(self) -> int:
+        """Position of the last change, 0 when there is none."""
+        return self._reader.position()
+
+    # Upkeep
+
+    def mark(self, trace_id: bytes, word: str, on: bool = True) -> None:
+        """Put a mark on a run, or take it off."""
+        sql = (
+            "INSERT INTO mark VALUES (?, ?) ON CONFLICT DO NOTHING"
+            if on
+            else "DELETE FROM mark WHERE trace_id = ? AND word = ?"
+        )
+        self._errands().run(lambda db: db.execute(sql, (trace_id, word)) and None, forgets=False)
+
+    def marks(self) -> dict[bytes, set[str]]:
+        """The marks of all runs that have any."""
+        found: dict[bytes, set[str]] = {}
+        for trace_id, word in self._reader.all("SELECT trace_id, word FROM mark"):
+            found.setdefault(trace_id, set()).add(word)
+        return found
+
+    def sum_up(self, limit: int = SUMMED_UP_AT_ONCE) -> int:
+        """Bring summaries of runs up to date, at most ``limit``; how many were not."""
+        errands = self._errands()
+        now_ns = time.time_ns()
+        with self._reader.connection() as db:
+            made = [make(db, run, now_ns) for run in outdated(db, limit)]
+        if made:
+            errands.run(lambda db: [keep(db, one) for one in made] and None, forgets=False)
+        return len(made)
+
+    def _errands(self) -> Writer[D]:
+        if self._writer is None:
+            raise StoreUnavailable(f"the store {self._name} is open for reading only")
+        return self._writer
+
+    def _delete_rows(self, trace_ids: Sequence[bytes]) -> Deletion:
+        """Delete runs from the tables; what they offloaded is to be looked at after that."""
+
+        def delete(db: D) -> Deletion:
+            deletion = Deletion(db, self._blobs)
+            deletion.delete(trace_ids)
+            return deletion
+
+        return self._errands().run(delete)
+
+    def _delete_unused(self, candidates: Iterable[bytes]) -> int:
+        """Delete blobs that nothing refers to. No commit may be under way that is about to."""
+        used: set[bytes] = set()
+        for (offloaded,) in self._reader.all("SELECT blobs FROM fact_run WHERE blobs IS NOT NULL"):
+            used |= blob_digests(offloaded)
+        gone = [digest for digest in candidates if digest not in used]
+        for digest in gone:
+            self._blobs.delete(digest)
+        return len(gone)
+
+    def _closed(self) -> None:
+        """Everything is let go of: say so, once."""
+        if self._on_close is not None:
+            on_close, self._on_close = self._on_close, None
+            on_close()
