@@ -86,6 +86,11 @@ class Bundle(msgspec.Struct):
     trace_id: bytes
     spans: list[PreparedSpan]
 
+    def agent(self, process: str) -> str:
+        """Whose run it is: what its process is called, else the first service, else the first agent."""
+        process = process or next((span.about.service for span in self.spans if span.about.service), "")
+        return process or next((span.summary.agent for span in self.spans if span.summary.agent), "")
+
 
 class Prepared(msgspec.Struct):
     """A batch, ready to be written."""
