@@ -286,7 +286,7 @@ def surroundings(entry: Any, scoped: Any) -> Surroundings:
 
 
 def open_frame(otlp: bytes) -> tuple[bytes, bytes]:
-    """Resource and span of a resource and `Surroundings.tail_of`. `MalformedOtlp` if it is not exactly one."""
+    """Resource and span of `ResourceSpans`. `MalformedOtlp` if it does not hold exactly one."""
     try:
         entry = Entry.FromString(otlp)
     except DecodeError as problem:

@@ -1,4 +1,4 @@
-"""A disk that is full, or lets nothing be written, under load: retryable answers, and nothing is lost."""
+"""A disk that is full, or lets nothing be written, under load: senders try again, nothing is lost."""
 
 import random
 import resource

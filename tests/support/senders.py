@@ -1,4 +1,4 @@
-"""Senders that know what was acknowledged, receivers of their own process, and what is in the store then."""
+"""Senders that know what was acknowledged, receivers in processes of their own, and what is stored."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -47,7 +47,7 @@ FACTS = 20
 SPANS = 5
 
 Send = Callable[[str, bytes], bool]
-"""Whether a request was acknowledged; False: it was refused and may be sent again. Raises when nobody is there."""
+"""Whether a request was acknowledged; it may be sent again if not. Raises when nobody is there."""
 
 
 class Sender:
@@ -108,8 +108,8 @@ def over_grpc(endpoint: str) -> Send:
         try:
             assert channel.unary_unary(SERVICES[signal])(body, timeout=60) == b""
         except grpc.RpcError as problem:
-            trailers = dict(problem.trailing_metadata() or ())
-            if problem.code() is grpc.StatusCode.UNAVAILABLE and "grpc-status-details-bin" in trailers:
+            said = {str(key) for key, _ in problem.trailing_metadata() or ()}
+            if problem.code() is grpc.StatusCode.UNAVAILABLE and "grpc-status-details-bin" in said:
                 return False
             raise
         return True
@@ -134,8 +134,8 @@ class Standing:
 
 
 @contextmanager
-def sending(senders: Sequence[Sender], standing: Standing) -> Iterator[None]:
-    """All of them send, every other one over gRPC; they stop at the end, or when the receiver is gone."""
+def sending(senders: Sequence[Sender], standing: Standing) -> Generator[None]:
+    """All of them send, every other one over gRPC, to the end or until the receiver is gone."""
     stop = threading.Event()
     threads = [
         threading.Thread(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -44,7 +44,7 @@ class Volume:
 
 
 @contextmanager
-def volume(folder: Path, size_mib: int) -> Iterator[Volume]:
+def volume(folder: Path, size_mib: int) -> Generator[Volume]:
     """A `Volume`, closed at the end."""
     made = Volume(folder, size_mib)
     try:

@@ -47,12 +47,16 @@ class _Tip(msgspec.Struct, gc=False):
 
 
 class Cutter:
-    """Cuts spans. Keeps the latest values of a trace, which the next ones begin with; any thread."""
+    """Cuts spans. Keeps the latest values of a trace, which the next ones begin with.
+
+    Used by the thread that has its `turn`: several that cut at once would only wait for each other, the
+    interpreter's lock in between.
+    """
 
     def __init__(self) -> None:
         self._tips: OrderedDict[tuple[bytes, bytes], tuple[_Tip, ...]] = OrderedDict()
         self._bytes = 0
-        self._lock = threading.Lock()
+        self.turn = threading.Lock()
 
     def cut(self, trace_id: bytes, span: bytes, plain: bool = False) -> CutSpan | None:
         """``span`` in two; None if it has no large values. ``plain``: it has them in attributes only."""
@@ -100,15 +104,14 @@ class Cutter:
         return Piece(offset, body, digest, kind, _seams_behind(body, known, kind), tip.digest, known)
 
     def _keep(self, key: tuple[bytes, bytes], tip: _Tip, instead: _Tip | None) -> None:
-        with self._lock:
-            others = [one for one in self._tips.get(key, ()) if one is not instead]
-            self._bytes += len(tip.text) - sum(len(one.text) for one in self._tips.get(key, ()))
-            tips = self._tips[key] = (tip, *others[: KEPT_PER_KEY - 1])
-            self._bytes += sum(len(one.text) for one in tips[1:])
-            self._tips.move_to_end(key)
-            while self._bytes > KEPT_BYTES and len(self._tips) > 1:
-                _, dropped = self._tips.popitem(last=False)
-                self._bytes -= sum(len(one.text) for one in dropped)
+        before = self._tips.get(key, ())
+        others = [one for one in before if one is not instead]
+        tips = self._tips[key] = (tip, *others[: KEPT_PER_KEY - 1])
+        self._tips.move_to_end(key)
+        self._bytes += sum(len(one.text) for one in tips) - sum(len(one.text) for one in before)
+        while self._bytes > KEPT_BYTES and len(self._tips) > 1:
+            _, dropped = self._tips.popitem(last=False)
+            self._bytes -= sum(len(one.text) for one in dropped)
 
 
 def check_of(span: bytes) -> bytes:

@@ -92,7 +92,8 @@ def prepare(batch: Batch, blobs: Blobs, cutter: Cutter) -> Prepared:
     `MalformedOtlp` if a span is none; nothing of the batch is stored then.
     """
     runs = [fact_run(facts, blobs) for facts in consecutive(batch.facts)]
-    bundles = _bundles(batch.spans, cutter)
+    with cutter.turn:
+        bundles = _bundles(batch.spans, cutter)
     size = sum(len(run.data) for run in runs) + sum(span.size_bytes for span in batch.spans)
     return Prepared(runs, bundles, dict(batch.resources), size)
 

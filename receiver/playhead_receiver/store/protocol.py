@@ -24,7 +24,6 @@ class StoredSpan(msgspec.Struct, frozen=True):
     otlp: bytes
     """OTLP `ResourceSpans` that holds exactly this span, its resource and its scope."""
 
-
     @property
     def size_bytes(self) -> int:
         """Of all of it."""
@@ -32,7 +31,7 @@ class StoredSpan(msgspec.Struct, frozen=True):
 
 
 class ReadSpan(msgspec.Struct, frozen=True):
-    """A span that was looked at already. `StoredSpan.otlp` is ``resource_field`` and ``tail``, joined."""
+    """A span that was looked at. ``resource_field`` and ``tail`` are `StoredSpan.otlp` in two."""
 
     view: Any
     """Its `SpanView`, checked."""

@@ -71,7 +71,7 @@ def bodies(span: bytes) -> list[Body]:
 
 
 def plain_bodies(span: bytes) -> list[Body]:
-    """`bodies` of a span without rows of attributes and large events, found without a walk over all of it.
+    """`bodies` of a span without rows of attributes and without events, found without a walk over it.
 
     An attribute is taken for one if the sizes within it agree. One that is encoded as nobody does it is
     overlooked: it stays where it is.
