@@ -84,7 +84,7 @@ def command(
     decide = unknown_decider(session, on_unknown)
     wanted = parse_target(target, at)
     status = 0
-    with signals_held(), housing(session.data_dir, session.settings.store) as house:
+    with signals_held(), housing(session.settings) as house:
         delivered(session, house)
         with opened_run(session, wanted) as run:
             point = find_point(run, wanted.point) if wanted.point else None

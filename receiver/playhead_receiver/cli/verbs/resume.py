@@ -54,7 +54,7 @@ def command(
 
     decide = unknown_decider(session, on_unknown)
     wanted = parse_target(target)
-    with signals_held(), housing(session.data_dir, session.settings.store) as house:
+    with signals_held(), housing(session.settings) as house:
         delivered(session, house)
         with opened_run(session, wanted) as run:
             _require_dead(run)

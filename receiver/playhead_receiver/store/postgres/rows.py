@@ -31,6 +31,7 @@ from playhead_receiver.store.prepare import (
 )
 from playhead_receiver.store.protocol import Receipt
 from playhead_receiver.store.sql.frames import frames_at
+from playhead_receiver.store.sql.summaries import span_row
 from playhead_receiver.store.texts import Texts, frame_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -249,7 +250,7 @@ class Rows:
                 traces[fact.trace_id] = fact
             if fact.name == e.PLAYHEAD_BLOB:
                 self._index_part(known, fact)
-            elif fact.body is not None and fact.body.digest and fact.body.inline is not None:
+            elif fact.body is not None and fact.body.tells:
                 draft.contents.setdefault((known.row, fact.body.digest), fact.seq)
             if fact.name in _PROCESS:
                 known.fold(fact)
@@ -337,10 +338,8 @@ class Rows:
                 known = self._instances[span.about.instance]
                 self._join(bundle.trace_id, known)
                 agent = agent or known.name()
-        agent = agent or next((span.about.service for span in bundle.spans if span.about.service), "")
-        agent = agent or next((span.summary.agent for span in bundle.spans if span.summary.agent), "")
         started_ns = min(span.summary.start_ns for span in bundle.spans)
-        self._touch_run(bundle.trace_id, agent, started_ns, now_ns)
+        self._touch_run(bundle.trace_id, bundle.agent(agent), started_ns, now_ns)
         run = self._change_run(bundle.trace_id, now_ns)
         run.stale = self.position
         run.conversation = run.conversation or talk
@@ -348,33 +347,14 @@ class Rows:
         return new
 
     def _insert_span(self, span: PreparedSpan, bundle: int, place: int) -> None:
-        about, usage = span.summary, span.summary.usage
         resource = self._shared["resource", resource_key(span.resource)]
         label = self._shared["label", digest_of(span.label)[:16]]
         self._use("resource", resource, 1)
         self._use("label", label, 1)
         self.position += 1
-        id = about.trace_id, about.span_id
-        self._ends[id] = about.end_ns, resource, label
-        self._draft.spans[id] = (
-            self.position,
-            about.trace_id,
-            about.span_id,
-            about.parent,
-            about.start_ns,
-            about.end_ns,
-            about.failed,
-            about.local_root,
-            label,
-            usage.input,
-            usage.cached,
-            usage.cache_write,
-            usage.output,
-            usage.reasoning,
-            resource,
-            bundle,
-            place,
-        )
+        id = span.summary.trace_id, span.summary.span_id
+        self._ends[id] = span.summary.end_ns, resource, label
+        self._draft.spans[id] = span_row(self.position, span, label, resource, bundle, place)
         if span.about.instance:
             self._draft.come.append(id)
 

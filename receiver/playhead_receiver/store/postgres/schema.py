@@ -6,9 +6,17 @@ import psycopg
 
 from playhead_semconv.errors import StoreUnavailable
 
-VERSION = 1
+VERSION = 2
 
-TABLES = """
+_PLACES = """
+-- Where large bodies lie that are not in `blob`, and whose they are.
+CREATE TABLE owner(id text NOT NULL);
+INSERT INTO owner VALUES (gen_random_uuid()::text);
+CREATE TABLE place(number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, url text NOT NULL UNIQUE);
+"""
+
+TABLES = (
+    """
 CREATE TABLE counter(
     position bigint NOT NULL, bundle bigint NOT NULL,
     writes bigint NOT NULL, deletions bigint NOT NULL);
@@ -120,8 +128,10 @@ ALTER TABLE bundle ALTER COLUMN data SET STORAGE EXTERNAL;
 ALTER TABLE block ALTER COLUMN data SET STORAGE EXTERNAL;
 ALTER TABLE fact_run ALTER COLUMN data SET STORAGE EXTERNAL;
 """
+    + _PLACES
+)
 
-MIGRATIONS: dict[int, str] = {}
+MIGRATIONS: dict[int, str] = {1: _PLACES}
 """What makes the next schema of each one; forward only."""
 
 _LOCK = 0x706C6864

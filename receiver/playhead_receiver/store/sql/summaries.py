@@ -17,6 +17,7 @@ from playhead_receiver.store.fold import (
     summary_of,
 )
 from playhead_receiver.store.listing import measure_of
+from playhead_receiver.store.prepare import PreparedSpan
 from playhead_receiver.store.protocol import RunSummary
 from playhead_receiver.store.sql.db import Db
 
@@ -114,6 +115,32 @@ def span_rows(db: Db, trace_id: bytes) -> list[SpanRow]:
         label = Label(step=bool(step), model=model)
         spans.append(SpanRow(id, parent, begin, None, local_root=not parent, label=label))
     return spans
+
+
+def span_row(
+    position: int, span: PreparedSpan, label: int, resource: int, bundle: int, place: int
+) -> tuple[Any, ...]:
+    """A row of ``span``, in the order of its columns; ``label`` and on: the rows it refers to."""
+    about, usage = span.summary, span.summary.usage
+    return (
+        position,
+        about.trace_id,
+        about.span_id,
+        about.parent,
+        about.start_ns,
+        about.end_ns,
+        about.failed,
+        about.local_root,
+        label,
+        usage.input,
+        usage.cached,
+        usage.cache_write,
+        usage.output,
+        usage.reasoning,
+        resource,
+        bundle,
+        place,
+    )
 
 
 def outdated(db: Db, limit: int) -> list[StoredRun]:

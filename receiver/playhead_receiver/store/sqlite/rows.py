@@ -26,6 +26,7 @@ from playhead_receiver.store.prepare import (
 from playhead_receiver.store.protocol import Receipt
 from playhead_receiver.store.sql.frames import frames_at
 from playhead_receiver.store.sql.shared import Shared
+from playhead_receiver.store.sql.summaries import span_row
 from playhead_receiver.store.sqlite.instances import Instances
 from playhead_receiver.store.texts import Texts, frame_of
 from playhead_semconv import attributes as a
@@ -133,7 +134,7 @@ class Rows:
                 traces[fact.trace_id] = fact
             if fact.name == e.PLAYHEAD_BLOB:
                 self._index_part(known, fact)
-            elif fact.body is not None and fact.body.digest and fact.body.inline is not None:
+            elif fact.body is not None and fact.body.tells:
                 self._db.execute(
                     "INSERT OR IGNORE INTO content VALUES (?, ?, ?)",
                     (known.row, fact.body.digest, fact.seq),
@@ -245,10 +246,8 @@ class Rows:
                     "DELETE FROM pending WHERE trace_id = ? AND span_id = ?",
                     (bundle.trace_id, span.summary.span_id),
                 )
-        agent = agent or next((span.about.service for span in bundle.spans if span.about.service), "")
-        agent = agent or next((span.summary.agent for span in bundle.spans if span.summary.agent), "")
         started_ns = min(span.summary.start_ns for span in bundle.spans)
-        self._touch_run(bundle.trace_id, agent, started_ns, now_ns, self.position, talk)
+        self._touch_run(bundle.trace_id, bundle.agent(agent), started_ns, now_ns, self.position, talk)
         return sum(row[2] not in ends for row in rows)
 
     def _ends(self, bundle: Bundle) -> dict[bytes, int]:
@@ -285,30 +284,11 @@ class Rows:
             )
 
     def _span_row(self, span: PreparedSpan, bundle: int, place: int) -> tuple[Any, ...]:
-        about, usage = span.summary, span.summary.usage
         resource = self._resources.row(resource_key(span.resource), span.resource)
         label = self._labels.row(span.label, None)
         self._resources.use(resource)
         self._labels.use(label)
-        return (
-            self.position,
-            about.trace_id,
-            about.span_id,
-            about.parent,
-            about.start_ns,
-            about.end_ns,
-            about.failed,
-            about.local_root,
-            label,
-            usage.input,
-            usage.cached,
-            usage.cache_write,
-            usage.output,
-            usage.reasoning,
-            resource,
-            bundle,
-            place,
-        )
+        return span_row(self.position, span, label, resource, bundle, place)
 
     # Texts
 
