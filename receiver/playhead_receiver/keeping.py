@@ -8,7 +8,8 @@ from pathlib import Path
 
 from playhead_receiver.errands import serve
 from playhead_receiver.store import Upkeep
-from playhead_receiver.store.retention import Policy, apply
+from playhead_receiver.store.retention import Policy, apply, names_of_runs
+from playhead_replay.forks.workspace import sweep
 from playhead_semconv.errors import PlayheadError
 
 POLL_S = 0.5
@@ -19,7 +20,8 @@ EVERY_S = 600.0
 
 
 class Keeper:
-    """The thread that sums up runs, joins their frames, and deletes what ``policy`` does not keep.
+    """The thread that sums up runs, joins their frames, and deletes what ``policy`` does not keep, with the
+    folders of forks that are gone.
 
     It does errands too, what others want done at its data folder. Intake goes first.
     """
@@ -52,6 +54,8 @@ class Keeper:
                 self.problem = ""
             except PlayheadError as problem:
                 self.problem = problem.what
+            except OSError as problem:
+                self.problem = str(problem)
             self._stop.wait(max(POLL_S, RESTS * (time.monotonic() - begin)))
 
     def _work(self) -> None:
@@ -60,4 +64,5 @@ class Keeper:
         if self._policy is not None and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + EVERY_S
             apply(self._store, self._policy, time.time_ns())
+            sweep(self._data_dir, lambda: names_of_runs(self._store))
         self._store.compact()

@@ -79,12 +79,16 @@ def command(
     from playhead_replay.forks.fork import fork_of
     from playhead_replay.forks.forked import forked_of
     from playhead_replay.forks.start import folder_of
-    from playhead_replay.forks.workspace import copied, folder_of_fork, looks, settled
+    from playhead_replay.forks.workspace import copied, folder_of_fork, looks, settled, under_way
 
     decide = unknown_decider(session, on_unknown)
     wanted = parse_target(target, at)
     status = 0
-    with signals_held(), housing(session.data_dir, session.settings.store) as house:
+    with (
+        signals_held(),
+        housing(session.data_dir, session.settings.store) as house,
+        under_way(session.data_dir),
+    ):
         delivered(session, house)
         with opened_run(session, wanted) as run:
             point = find_point(run, wanted.point) if wanted.point else None

@@ -50,11 +50,15 @@ def command(
     from playhead_replay.forks.forked import forked_of
     from playhead_replay.forks.resume import resume_of
     from playhead_replay.forks.start import folder_of
-    from playhead_replay.forks.workspace import folder_of_fork
+    from playhead_replay.forks.workspace import folder_of_fork, under_way
 
     decide = unknown_decider(session, on_unknown)
     wanted = parse_target(target)
-    with signals_held(), housing(session.data_dir, session.settings.store) as house:
+    with (
+        signals_held(),
+        housing(session.data_dir, session.settings.store) as house,
+        under_way(session.data_dir),
+    ):
         delivered(session, house)
         with opened_run(session, wanted) as run:
             _require_dead(run)
