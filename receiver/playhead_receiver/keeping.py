@@ -20,8 +20,9 @@ EVERY_S = 600.0
 
 
 class Keeper:
-    """The thread that sums up runs, joins their frames, and deletes what ``policy`` does not keep, with the
-    folders of forks that are gone.
+    """The thread that sums up runs, joins their frames, and deletes what ``policy`` does not keep.
+
+    With forks it deletes their folders.
 
     It does errands too, what others want done at its data folder. Intake goes first.
     """
