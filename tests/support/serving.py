@@ -26,7 +26,7 @@ def root_of(number: int) -> int:
 
 
 def service_facts(requests: int, wide: int = 3) -> list[Fact]:
-    """A boot, then ``requests`` of which ``wide`` go on at once; each has seven facts.
+    """A boot, then ``requests`` of which ``wide`` go on at once; each has eight facts.
 
     One of them is in a lane of the process, one comes when the request is over. Every tenth time a
     heartbeat says what was imported.
@@ -48,6 +48,8 @@ def service_facts(requests: int, wide: int = 3) -> list[Fact]:
         root, trace = root_of(number), trace_of(number)
         id = ExchangeId(root, "inbound", 0)
         if place == 0:
+            if number >= wide:
+                declare(root, None)
             asked = {a.PLAYHEAD_EXCHANGE_DIRECTION: "in", a.PLAYHEAD_ASK_KEY: "GET /"}
             add(root, e.PLAYHEAD_EXCHANGE_REQUEST, trace, id=id, attributes=asked)
         elif place == 1:
@@ -72,6 +74,8 @@ def service_facts(requests: int, wide: int = 3) -> list[Fact]:
     add(MAIN, e.PLAYHEAD_PROCESS_START, PROCESS, attributes={a.PLAYHEAD_RUN_MODE: "record"})
     declare(MAIN, None)
     add(MAIN, e.PLAYHEAD_READ, body=b"boot")
+    for number in range(wide):
+        declare(root_of(number), None)
     steps = sorted(
         (number * 6 // wide + place, number, place) for number in range(requests) for place in range(6)
     )

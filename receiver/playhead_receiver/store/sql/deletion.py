@@ -197,11 +197,6 @@ class Deletion:
                     if body is not None and (not goes(fact) or body.digest in needed):
                         needed |= {one for one in (body.base, body.digest) if one}
             grows = len(needed) > before
-        for trace_id in traces:
-            self._db.execute(
-                "DELETE FROM strand WHERE instance = ? AND (strand = ? OR above = ?)",
-                (instance, trace_id, trace_id),
-            )
         for position, data, blobs in runs:
             facts = open_run(data, blobs, self._blobs)
             emptied = [_emptied(fact, needed) if goes(fact) else fact for fact in facts]

@@ -24,20 +24,20 @@ def part_of_run(reader: Reader, tape: SqlTape, trace_id: bytes) -> Tape:
     wanted = strands.below(trace_id)
     if not wanted or strands.stretches([UNKNOWN]):
         return tape
-    facts = list(_boot(tape.facts()))
-    begun = facts[-1].seq
-    others: dict[int, bool] = {}
+    facts: list[Fact] = []
+    begun = -1
+    for fact in _boot(tape.facts()):
+        begun = fact.seq
+        if lane_strand(fact.lane) in wanted or is_inbound(fact) or not strands.is_of_request(fact.lane):
+            facts.append(fact)
     for first in strands.stretches([*wanted, trace_id, NEWS]):
         for fact in tape.stretch(first):
             if fact.seq <= begun:
                 continue
             if lane_strand(fact.lane) in wanted or has_news(fact):
                 facts.append(fact)
-            elif fact.trace_id == trace_id:
-                if fact.lane not in others:
-                    others[fact.lane] = strands.is_of_request(fact.lane)
-                if not others[fact.lane]:
-                    facts.append(fact)
+            elif fact.trace_id == trace_id and not strands.is_of_request(fact.lane):
+                facts.append(fact)
     return PartialTape(tape, facts, tape.gaps())
 
 
@@ -55,6 +55,7 @@ class _Strands:
     def __init__(self, reader: Reader, instance: int | None) -> None:
         self._reader = reader
         self._instance = instance
+        self._of_request: dict[int, bool] = {}
 
     def below(self, trace_id: bytes) -> set[bytes]:
         """The lanes that requests of a trace began, and all below them."""
@@ -71,6 +72,11 @@ class _Strands:
 
     def is_of_request(self, lane: int) -> bool:
         """Whether a lane lies below the one that a request began."""
+        if lane not in self._of_request:
+            self._of_request[lane] = self._reaches_trace(lane)
+        return self._of_request[lane]
+
+    def _reaches_trace(self, lane: int) -> bool:
         seen: set[bytes] = set()
         above = {lane_strand(lane)}
         while above:
