@@ -18,7 +18,7 @@ from pathlib import Path
 
 from playhead_replay.command import Command
 from playhead_replay.compare import compare
-from playhead_replay.inbound import InboundRequest
+from playhead_replay.inbound import InboundRequest, requests_of, turned_away
 from playhead_replay.isolation import enforced, isolated
 from playhead_replay.processes import ChildProcess, children_of, forks_below, matched, name_of
 from playhead_replay.report import ProcessCheck, Report
@@ -28,6 +28,7 @@ from playhead_replay.tapefile import read_tape_file, read_unfinished, write_tape
 from playhead_semconv import attributes as a
 from playhead_semconv.environment import is_kept
 from playhead_semconv.errors import ReplayFailed, TapeGap, TapeMissing, UsageError
+from playhead_semconv.headers import PLACEHOLDER, write_headers
 from playhead_semconv.tapes import IndexedTape
 
 STAND_IN = "playhead-replay"
@@ -47,9 +48,6 @@ STARTERS = (
 
 SERVICE = "service"
 """Mode of the run of a process to which requests came."""
-
-REDACTED = "[redacted]"
-"""On the tape in the place of a credential."""
 
 AT_ONCE = min(4, os.cpu_count() or 1)
 """So many children of a run are executed side by side."""
@@ -88,6 +86,7 @@ def replay(
     live: Collection[str] = (),
     allow: Collection[str] = (),
     checks: Collection[str | Path] = (),
+    headers: Mapping[str, str] = {},
     say: Callable[[str], None] | None = None,
 ) -> Replay:
     """Execute the recorded command of ``run`` again, from its tape alone, and compare.
@@ -97,7 +96,8 @@ def replay(
     by default the recorded folder. ``force``: replay a changed script too. ``keep``: where the tape of
     the replay is written. ``live``: tools that run for real; ``allow``: hosts that may be reached where
     the tape does not answer. ``checks``: files of check functions that look at each span. ``environ``:
-    what the child inherits, by default this process's environment.
+    what the child inherits, by default this process's environment. ``headers``: what a request to a
+    service is asked with in the place of its own, by name in lower case.
     ``say`` is told what is different from the recording, before anything is started.
 
     `TapeMissing`, `TapeGap`, `ScriptChanged` before anything is started; `ReplayFailed` when the
@@ -108,6 +108,7 @@ def replay(
     folder = _folder(command, cwd)
     command = moved(command, folder)
     came = run.requests
+    require_headers(run, headers)
     if came:
         require_application(run, came)
     elif not force and (run.mode == SERVICE or not _is_of_process(run)):
@@ -135,6 +136,7 @@ def replay(
             for name in names
             for word in (option, name)
         ],
+        headers,
     )
     with tempfile.TemporaryDirectory(prefix="playhead-replay-") as temporary:
         scratch = Path(temporary)
@@ -147,6 +149,8 @@ def replay(
             scratch / "first", words, child_environment(command, again.environ), folder, keep
         )
         report = done.report
+        if came:
+            report.notes += turned_away(came, requests_of(done.now), headers)
         if children:
             report.processes.append(report.checked(name_of(command)))
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -175,6 +179,7 @@ class _Again:
     """Of files."""
     environ: Mapping[str, str]
     options: list[str]
+    headers: Mapping[str, str]
     forks: dict[Path, list[ChildProcess]] = field(default_factory=dict[Path, list[ChildProcess]])
     """Of the process whose files are in a folder."""
 
@@ -204,6 +209,8 @@ class _Again:
         start += ["--tape", str(recorded), "--now", str(now), "--scratch", str(written)]
         if forks:
             start += ["--forks", str(scratch / "forks.tape")]
+        if self.headers:
+            start += ["--headers", str(laid_headers(scratch, self.headers))]
         if self.run.trace_id:
             start += ["--origin", _run_id(self.run)]
         done = _execute(
@@ -231,7 +238,7 @@ class _Again:
             return {child.name: child.why_not}
         environ = child_environment(child.command, self.environ)
         environ.update(
-            (name, STAND_IN if value == REDACTED else value)
+            (name, STAND_IN if value == PLACEHOLDER else value)
             for name, value in child.environment.items()
             if not is_kept(name)
         )
@@ -259,6 +266,23 @@ def require_whole(run: Run) -> None:
                 cause=f"{exchange.name} has no bytes",
                 hint="record it with its content: playhead record --content full SCRIPT",
             )
+
+
+def require_headers(run: Run, headers: Mapping[str, str]) -> None:
+    """`UsageError` where ``headers`` are given and there is no request that has any."""
+    if headers and not any(not one.is_marked for one in run.requests):
+        raise UsageError(
+            f"{run.name} is no request that came over HTTP: it has no headers",
+            hint=f"playhead show {run.name}",
+        )
+
+
+def laid_headers(scratch: Path, headers: Mapping[str, str]) -> Path:
+    """A file with ``headers``, for the process that asks with them."""
+    path = scratch / "headers.json"
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(write_headers(headers))
+    return path
 
 
 def require_application(run: Run, came: Sequence[InboundRequest]) -> None:
