@@ -15,6 +15,7 @@ from playhead_instrumentation.bootstrap.exit_status import ExitStatus
 from playhead_instrumentation.bootstrap.notices import Notices
 from playhead_instrumentation.bootstrap.providers import DRAIN_S, Providers
 from playhead_instrumentation.bootstrap.run_root import ADOPTS_NOT, SERVING, RunRoot
+from playhead_instrumentation.drivers.exceptions import name_of
 from playhead_instrumentation.patches import PATCHES
 from playhead_instrumentation.session import Session
 from playhead_instrumentation.spans.calls import Calls
@@ -71,7 +72,7 @@ class Recording:
         self.drain(DRAIN_S)
         root = self.root
         if root is not None and getattr(root.span, "_span_processor", None) is processor:
-            root.end(self._at_end())
+            self._end_root(root)
 
     def flush(self, timeout_s: float) -> bool:
         """Have everything delivered that is over by now; False if ``timeout_s`` was not enough."""
@@ -88,7 +89,7 @@ class Recording:
             self.calls.abandon()
             self.drain(DRAIN_S)
             if self.root is not None:
-                self.root.end(self._at_end())
+                self._end_root(self.root)
             self._ended = True
             self.calls.worker.finish_inline()
             session.stop(*self.exit_status.known())
@@ -100,6 +101,16 @@ class Recording:
         self.end()
         if self.outlet is not None:
             self.outlet.close(self.settings.exit_flush_ms / 1000)
+
+    def _end_root(self, root: RunRoot) -> None:
+        code, error = self.exit_status.known()
+        attributes, failure = self._at_end(), None
+        if error is not None:
+            attributes[a.ERROR_TYPE] = name_of(error)
+            failure = self._scrub(error.message)
+        elif code:
+            failure = f"exit code {code}"
+        root.end(attributes, failure)
 
     def _at_end(self) -> dict[str, Any]:
         changed = {} if self.session is None else self.session.process.changed()

@@ -120,12 +120,14 @@ class RunRoot:
             return context
         return trace.set_span_in_context(self.open(), context)
 
-    def end(self, attributes: Mapping[str, Any] | None = None) -> None:
-        """End the root, if it was opened and is still open."""
+    def end(self, attributes: Mapping[str, Any] | None = None, failure: str | None = None) -> None:
+        """End the root, if it was opened and is still open. ``failure``: why the process fails."""
         span = self.span
         if span is not None and span.is_recording():
             if attributes:
                 span.set_attributes(attributes)
+            if failure is not None:
+                span.set_status(trace.Status(trace.StatusCode.ERROR, failure))
             end_span(span)
 
     def _before_fork(self) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import grpc
 import pytest
-from opentelemetry.proto.trace.v1.trace_pb2 import Span, TracesData
 from support.batches import START_NS, span_of
 from support.handmade import TRACE
+from support.viewers import STREAMS, Ask, jaeger, jaeger_query, spans_of
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
@@ -22,41 +22,11 @@ from playhead_receiver.store import Batch
 from playhead_semconv import attributes as a
 from playhead_semconv.otlp import attributes_of
 
-STREAMS = ("GetTraces", "FindTraces", "FindTraceSummaries")
-
-Ask = Callable[..., Any]
-
 
 @pytest.fixture
 def ask(receiver: Receiver) -> Iterator[Ask]:
-    with grpc.insecure_channel(receiver.grpc_endpoint) as channel:
-
-        def call(name: str, of: str = "TraceReader", **fields: Any) -> Any:
-            answer = TracesData if name in ("GetTraces", "FindTraces") else MESSAGES[f"{name}Response"]
-            make = channel.unary_stream if name in STREAMS else channel.unary_unary
-            method = make(
-                f"/jaeger.storage.v2.{of}/{name}",
-                request_serializer=MESSAGES[f"{name}Request"].SerializeToString,
-                response_deserializer=answer.FromString,
-            )
-            found = method(MESSAGES[f"{name}Request"](**fields), timeout=30)
-            return list(found) if name in STREAMS else found
-
-        yield call
-
-
-def query(**fields: Any) -> Any:
-    return MESSAGES["TraceQueryParameters"](**fields)
-
-
-def spans_of(chunks: list[TracesData]) -> list[Span]:
-    return [
-        span
-        for chunk in chunks
-        for envelope in chunk.resource_spans
-        for scoped in envelope.scope_spans
-        for span in scoped.spans
-    ]
+    with jaeger(receiver.grpc_endpoint) as asking:
+        yield asking
 
 
 def keep(receiver: Receiver, *spans: Any) -> None:
@@ -100,7 +70,7 @@ def test_the_bytes_are_those_of_jaegers_own_messages():
 
 def test_a_trace_comes_whole(ask: Ask, receiver: Receiver):
     chunks = ask("GetTraces", query=[{"trace_id": TRACE}, {"trace_id": b"?" * 16}])
-    spans = spans_of(chunks)
+    spans = spans_of(*chunks)
     assert {span.trace_id for span in spans} == {TRACE}
     assert {span.span_id for span in spans} == {row.span_id for row in receiver.store.outline(TRACE)}
     assert all(span.end_time_unix_nano >= span.start_time_unix_nano for span in spans)
@@ -145,9 +115,9 @@ def test_traces_are_found_by_a_span_of_theirs(ask: Ask, receiver: Receiver, want
         "start_time_min": {"seconds": START_NS // 10**9 - 5},
         "start_time_max": {"seconds": START_NS // 10**9 + 5},
     }
-    asked = query(**wanted, **window)
+    asked = jaeger_query(**wanted, **window)
     ids = {bytes([ord(one)]) * 16 for one in found}
-    assert {span.trace_id for span in spans_of(ask("FindTraces", query=asked))} == ids
+    assert {span.trace_id for span in spans_of(*ask("FindTraces", query=asked))} == ids
     assert {one.trace_id for one in ask("FindTraceIDs", query=asked).trace_ids} == ids
     summaries = [one for chunk in ask("FindTraceSummaries", query=asked) for one in chunk.summaries]
     assert {one.trace_id for one in summaries} == ids
@@ -161,7 +131,7 @@ def test_a_trace_is_told_in_short(ask: Ask, receiver: Receiver):
         span_of(trace, 2, parent=1, service="back", error=True),
         span_of(trace, 3, parent=9, service="back"),
     )
-    [chunk] = ask("FindTraceSummaries", query=query(service_name="back"))
+    [chunk] = ask("FindTraceSummaries", query=jaeger_query(service_name="back"))
     [summary] = chunk.summaries
     assert (summary.root_service_name, summary.root_operation_name) == ("front", "run")
     assert (summary.span_count, summary.error_span_count, summary.orphan_span_count) == (3, 1, 1)
@@ -181,7 +151,7 @@ def test_what_this_storage_can(ask: Ask):
     assert search.same_span_conjunction
     assert not search.HasField("filter")
     with pytest.raises(grpc.RpcError) as refused:
-        ask("FindTraces", query=query(filter=b"\n\x03and"))
+        ask("FindTraces", query=jaeger_query(filter=b"\n\x03and"))
     assert refused.value.code() == grpc.StatusCode.INVALID_ARGUMENT  # type: ignore[attr-defined]
 
 
@@ -192,10 +162,10 @@ def test_large_traces_come_in_chunks_of_one_trace_each(ask: Ask, receiver: Recei
     chunks = ask("GetTraces", query=[{"trace_id": b"x" * 16}, {"trace_id": b"y" * 16}])
     assert len(chunks) >= 6
     assert all(chunk.ByteSize() <= CHUNK_BYTES * 1.01 for chunk in chunks)
-    order = [{span.trace_id for span in spans_of([chunk])} for chunk in chunks]
+    order = [{span.trace_id for span in spans_of(chunk)} for chunk in chunks]
     assert all(len(ids) == 1 for ids in order)
     assert order == sorted(order, key=str)
-    assert len(spans_of(chunks)) == 60
+    assert len(spans_of(*chunks)) == 60
 
 
 def test_what_is_cut_says_where_it_is_whole(ask: Ask, receiver: Receiver):
@@ -205,7 +175,7 @@ def test_what_is_cut_says_where_it_is_whole(ask: Ask, receiver: Receiver):
         span_of(trace, 1, text="ä" * 100_000, small="x", many=["y" * 100] * 1000),
         span_of(trace, 2, text="short"),
     )
-    cut, whole = spans_of(ask("GetTraces", query=[{"trace_id": trace}]))
+    cut, whole = spans_of(*ask("GetTraces", query=[{"trace_id": trace}]))
     found = attributes_of(cut.attributes)
     url = f"https://playhead.example/v1/spans/{trace.hex()}/{1:016x}"
     assert found["text"] == "ä" * 2048 + f"… [200000 bytes, full: {url}]"
@@ -219,7 +189,7 @@ def test_one_span_of_ten_thousand_kilobytes_fits_into_a_message(ask: Ask, receiv
     trace = b"h" * 16
     keep(receiver, span_of(trace, 1, **{f"part{number}": "z" * 5000 for number in range(2000)}))
     chunks = ask("GetTraces", query=[{"trace_id": trace}])
-    assert len(spans_of(chunks)) == 1
+    assert len(spans_of(*chunks)) == 1
     assert chunks[0].ByteSize() <= CHUNK_BYTES
 
 
@@ -231,7 +201,7 @@ def test_a_span_that_has_not_ended_is_there(ask: Ask, receiver: Receiver):
     made.start()
     made.begin("chat gpt-4o", kind=3, **{a.GEN_AI_OPERATION_NAME: "chat"})
     receiver.store.commit(Batch(made.spans, made.facts, {}))
-    spans = spans_of(ask("GetTraces", query=[{"trace_id": b"p" * 16}]))
+    spans = spans_of(*ask("GetTraces", query=[{"trace_id": b"p" * 16}]))
     assert "chat gpt-4o" in {span.name for span in spans}
     assert all(span.end_time_unix_nano >= span.start_time_unix_nano > 0 for span in spans)
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import httpx
 import pytest
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span, TracesData
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, TracesData
 from support.batches import START_NS, span_of
 from support.handmade import TRACE
+from support.viewers import PROTOBUF, SPAN_KEYS, TRACE_KEYS, spans_of
 
 from playhead_receiver.faces.tempo.http import TraceByIDResponse
 from playhead_receiver.server import Receiver
@@ -18,20 +19,7 @@ from playhead_semconv.otlp import attributes_of
 
 START_S = START_NS // 10**9
 WINDOW = {"start": str(START_S - 60), "end": str(START_S + 60)}
-PROTOBUF = {"accept": "application/protobuf"}
 CHAT: dict[str, Any] = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o"}
-TRACE_KEYS = {
-    "traceID",
-    "rootServiceName",
-    "rootTraceName",
-    "startTimeUnixNano",
-    "durationMs",
-    "spanSet",
-    "spanSets",
-    "serviceStats",
-}
-"""Grafana refuses what it does not know."""
-SPAN_KEYS = {"spanID", "name", "startTimeUnixNano", "durationNanos", "attributes"}
 
 
 @pytest.fixture
@@ -51,10 +39,6 @@ def stored(receiver: Receiver) -> Receiver:
 @pytest.fixture(params=["", "/tempo"])
 def prefix(request: pytest.FixtureRequest) -> str:
     return request.param
-
-
-def spans_of(data: Any) -> list[Span]:
-    return [span for one in data.resource_spans for scoped in one.scope_spans for span in scoped.spans]
 
 
 def searched(api: httpx.Client, q: str, **more: Any) -> list[Any]:
