@@ -21,7 +21,8 @@ EVERY_S = 600.0
 class Keeper(Worker):
     """The thread that sums up runs, joins their frames, and deletes what ``policy`` does not keep.
 
-    With forks it deletes their folders. It does errands too, what others want done at its data folder. Intake goes first.
+    With forks it deletes their folders. It does errands too, what others want done at its data folder.
+    Intake goes first.
     """
 
     def __init__(self, store: Upkeep, data_dir: Path, policy: Policy | None = None) -> None:
