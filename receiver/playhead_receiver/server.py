@@ -39,7 +39,8 @@ DRAIN_S = 5.0
 class Receiver:
     """Takes OTLP on ``host`` and stores it in ``data_dir``; a context manager, or `run_forever`.
 
-    ``store``: the URL of a database that keeps the runs instead. Port 0 is any free one; ``grpc_port``
+    ``store``: the URL of a database that keeps the runs instead. ``blobs``: the
+    URL of an object store for their large bodies. Port 0 is any free one; ``grpc_port``
     None: no gRPC; ``query_port`` None: no query API. ``forward``:
     OTLP endpoints that get a copy of every span of the data folder's own tenant. ``token``: one that
     opens everything; those of the folder's `TokenBook` open what they are for. A token is needed where
@@ -57,6 +58,7 @@ class Receiver:
         data_dir: str | os.PathLike[str],
         *,
         store: str = "",
+        blobs: str = "",
         http_port: int = HTTP_PORT,
         grpc_port: int | None = GRPC_PORT,
         query_port: int | None = None,
@@ -72,6 +74,7 @@ class Receiver:
     ) -> None:
         self.data_dir = Path(data_dir)
         self._store_url = store
+        self._blobs_url = blobs
         self._host = host
         self._ports = (http_port, grpc_port, query_port)
         self._forward = tuple(forward)
@@ -141,8 +144,12 @@ class Receiver:
         guard = Guard(book, static=self._token, required=self._guarded)
         try:
             self._lock = WriterLock.take(self.data_dir)
-            self._store = open_store(self._store_url or self.data_dir, lock=self._lock)
-            tenants = self._tenants = Tenants(self.data_dir, self._store, self._store_url, self._policy)
+            self._store = open_store(
+                self._store_url or self.data_dir, lock=self._lock, blobs=self._blobs_url
+            )
+            tenants = self._tenants = Tenants(
+                self.data_dir, self._store, self._store_url, self._policy, self._blobs_url
+            )
             shown = Shown(tenants, self._faces, lambda: self.query_endpoint)
             self._start_http(tenants, guard, self._ports[0])
             if self._ports[1] is not None:

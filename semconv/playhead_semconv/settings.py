@@ -52,6 +52,9 @@ class Settings:
     store: str = _setting(
         "", "Database that keeps the runs, a postgresql:// URL. Default: the data folder does."
     )
+    blobs: str = _setting(
+        "", "Object store for large bodies, s3://BUCKET/PREFIX. Default: they lie beside the runs."
+    )
     jaeger_attribute_bytes: int = _setting(
         64 << 10, "Most that Jaeger is given of one attribute; 0: all of it."
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conformance.engines import POSTGRES, Postgres
+from conformance.engines import Postgres
 from conformance.store_suite import StoreSuite
 from support.batches import facts_of, span_of
 from support.postgres import PostgresServer
@@ -25,14 +25,7 @@ THREADS = 4
 DEADLINE_S = 60.0
 
 
-@pytest.fixture(scope="session", autouse=True)
-def server() -> Iterator[PostgresServer]:
-    running = PostgresServer()
-    running.start()
-    os.environ[POSTGRES] = running.url()
-    yield running
-    del os.environ[POSTGRES]
-    running.remove()
+pytestmark = pytest.mark.usefixtures("server")
 
 
 @pytest.fixture
@@ -324,6 +317,24 @@ def test_a_reader_does_not_write(tmp_path: Path):
     with pytest.raises(StoreUnavailable, match="reading only"):
         reader.commit(Batch())
     reader.close()
+
+
+def test_a_store_of_an_older_version_is_brought_to_this_one(server: PostgresServer, tmp_path: Path):
+    store = ENGINE.writer(tmp_path)
+    store.commit(Batch([span_of(b"i" * 16, 1)]))
+    store.close()
+    schema = split_schema(ENGINE.url(tmp_path))[1]
+    with server.connect() as connection:  # what version 2 has added
+        connection.execute(f"SET search_path TO {schema}".encode())
+        connection.execute("DROP TABLE owner, place; UPDATE version SET number = 1")
+    store = ENGINE.writer(tmp_path)
+    assert list(store.spans(b"i" * 16)) == [span_of(b"i" * 16, 1)]
+    store.close()
+    with server.connect() as connection:
+        connection.execute(f"SET search_path TO {schema}".encode())
+        assert connection.execute("SELECT number FROM version").fetchone() == (2,)
+        assert connection.execute("SELECT count(*) FROM owner").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM place").fetchone() == (0,)
 
 
 def test_a_newer_schema_is_refused(server: PostgresServer, tmp_path: Path):

@@ -47,15 +47,22 @@ class House(msgspec.Struct):
 class Tenants:
     """The houses of a data folder, or of a database (``url``), opened when they are first needed.
 
+    ``blobs``: the object store of the one without a name; the others have ``tenants/NAME`` below it.
     Safe from any thread.
     """
 
     def __init__(
-        self, data_dir: Path, store: Upkeep, url: str = "", policy: Policy | None = None
+        self,
+        data_dir: Path,
+        store: Upkeep,
+        url: str = "",
+        policy: Policy | None = None,
+        blobs: str = "",
     ) -> None:
         self._data_dir = data_dir
         self._url = url
         self._policy = policy
+        self._blobs = blobs
         self._budget, self._counted = Budget(), Counted()
         self._lock = threading.Lock()
         self._houses: dict[str, House] = {"": self._house(store, data_dir)}
@@ -99,12 +106,13 @@ class Tenants:
 
     def _open(self, tenant: str) -> House:
         folder = self._data_dir / FOLDER / tenant
+        blobs = f"{self._blobs.rstrip('/')}/{FOLDER}/{tenant}" if self._blobs else ""
         if self._url:
-            return self._house(open_store(place_of_tenant(self._url, tenant)), folder)
+            return self._house(open_store(place_of_tenant(self._url, tenant), blobs=blobs), folder)
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         lock = WriterLock.take(folder)
         try:
-            return self._house(open_store(folder, lock=lock), folder, lock)
+            return self._house(open_store(folder, lock=lock, blobs=blobs), folder, lock)
         except BaseException:
             lock.release()
             raise

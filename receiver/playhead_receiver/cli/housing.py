@@ -8,11 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from playhead_receiver.cli.configuration import data_dir
 from playhead_receiver.lock import running
 from playhead_semconv.errors import StoreBusy
 
 if TYPE_CHECKING:
     from playhead_receiver.server import Receiver
+    from playhead_semconv.settings import Settings
 
 PATIENCE_S = 15.0
 """How long to wait for a receiver that has the lock and does not listen yet."""
@@ -26,9 +28,10 @@ class Housing:
     Another process's receiver may go away at any time; `endpoint` looks again each time it is asked.
     """
 
-    def __init__(self, data_dir: Path, store: str = "") -> None:
+    def __init__(self, data_dir: Path, store: str = "", blobs: str = "") -> None:
         self._data_dir = data_dir
         self._store = store
+        self._blobs = blobs
         self._own: Receiver | None = None
 
     @property
@@ -71,16 +74,18 @@ class Housing:
     def _embed(self) -> str:
         from playhead_receiver.server import Receiver
 
-        receiver = Receiver(self._data_dir, store=self._store, http_port=0, grpc_port=None)
+        receiver = Receiver(
+            self._data_dir, store=self._store, blobs=self._blobs, http_port=0, grpc_port=None
+        )
         receiver.start()
         self._own = receiver
         return receiver.http_endpoint
 
 
 @contextmanager
-def housing(data_dir: Path, store: str = "") -> Generator[Housing]:
-    """A `Housing` that is closed at the end; ``store``: the URL of a database, or empty."""
-    found = Housing(data_dir, store)
+def housing(settings: Settings) -> Generator[Housing]:
+    """A `Housing` that is closed at the end."""
+    found = Housing(data_dir(settings), settings.store, settings.blobs)
     try:
         yield found
     finally:

@@ -21,7 +21,8 @@ def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     return callback
 
 
-def _keep_flag(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+def keep_flag(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Callback of an option that is a setting of the same name."""
     if value is not None and param.name:
         ctx.ensure_object(Session).flags[param.name] = value
 
@@ -58,14 +59,14 @@ def common_options() -> list[click.Option]:
             ["--data-dir"],
             type=click.Path(file_okay=False),
             expose_value=False,
-            callback=_keep_flag,
+            callback=keep_flag,
             help="The receiver's data folder.",
         ),
         click.Option(
             ["--store"],
             metavar="URL",
             expose_value=False,
-            callback=_keep_flag,
+            callback=keep_flag,
             help="Database that keeps the runs: postgresql://…",
         ),
         click.Option(
@@ -142,7 +143,7 @@ def verb(name: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Com
 
 def flag_setting(option: str, help: str, **kind: Any) -> Callable[[F], F]:
     """An option that is a setting: kept among the session's flags under the setting's name."""
-    return click.option(option, expose_value=False, callback=_keep_flag, help=help, **kind)
+    return click.option(option, expose_value=False, callback=keep_flag, help=help, **kind)
 
 
 header_option = click.option(

@@ -49,28 +49,34 @@ __all__ = [
 
 
 def open_store(
-    data_dir: str | os.PathLike[str], read_only: bool = False, lock: WriterLock | None = None
+    data_dir: str | os.PathLike[str],
+    read_only: bool = False,
+    lock: WriterLock | None = None,
+    blobs: str = "",
 ) -> Upkeep:
     """The store of a data directory, or of a database where ``data_dir`` is a ``postgresql://`` URL.
 
     A database takes any number of writers, and needs no ``lock``. Of a directory: for writing it takes
     the directory's lock, unless the caller, who holds it, gives it as ``lock``; `StoreBusy` if another
     process writes. For reading anybody may open it at any time; where nothing was ever stored it is
-    empty. A store of an older version is brought to this one first, which needs the lock for a moment.
-    `StoreUnavailable` if disk, file or database do not allow it.
+    empty. ``blobs``: an object store, ``s3://BUCKET/PREFIX``, that large bodies go to from now on; the
+    store remembers where they lie. A store of an older version is brought to this one first, which needs
+    the lock for a moment.
+    `StoreUnavailable` if disk, file, database or ``blobs`` do not allow it, `ConfigurationError` if
+    ``blobs`` are another store's.
     """
     if isinstance(data_dir, str) and is_database(data_dir):
-        return _on_postgres(data_dir, read_only)
+        return _on_postgres(data_dir, read_only, blobs)
     folder = Path(data_dir)
     if read_only and is_older(folder / FILE):
         open_store(folder).close()
     if read_only:
         return SqliteStore(folder, read_only=True)
     if lock is not None:
-        return SqliteStore(folder)
+        return SqliteStore(folder, blobs_url=blobs)
     own = WriterLock.take(folder)
     try:
-        return SqliteStore(folder, on_close=own.release)
+        return SqliteStore(folder, blobs_url=blobs, on_close=own.release)
     except BaseException:
         own.release()
         raise
@@ -81,7 +87,7 @@ def is_database(place: str) -> bool:
     return place.startswith(("postgresql://", "postgres://"))
 
 
-def _on_postgres(url: str, read_only: bool) -> Upkeep:
+def _on_postgres(url: str, read_only: bool, blobs: str) -> Upkeep:
     try:
         from playhead_receiver.store.postgres import PostgresStore  # its driver is an extra
     except ImportError as problem:
@@ -90,4 +96,4 @@ def _on_postgres(url: str, read_only: bool) -> Upkeep:
             cause=str(problem),
             hint="pip install 'playhead-receiver[postgres]'",
         ) from None
-    return PostgresStore(url, read_only=read_only)
+    return PostgresStore(url, read_only=read_only, blobs_url=blobs)

@@ -7,7 +7,10 @@ from typing import Protocol
 
 
 class Blobs(Protocol):
-    """Bytes by their BLAKE3 digest of 32 bytes, each kept once."""
+    """Bytes by their BLAKE3 digest of 32 bytes, each kept once.
+
+    Every method may raise `StoreUnavailable` where the place cannot be reached just now.
+    """
 
     def put(self, data: bytes) -> bytes:
         """Keep ``data``; its digest. It is durable when this returns."""

@@ -149,14 +149,33 @@ def fact_run(facts: list[Fact], blobs: Blobs) -> FactRun:
     )
 
 
+def offloads(batch: Batch) -> bool:
+    """Whether a body of the batch goes to the blobs."""
+    return any(
+        fact.body is not None and len(fact.body.inline or b"") > OFFLOAD_BYTES for fact in batch.facts
+    )
+
+
 def blob_digests(offloaded: bytes | None) -> set[bytes]:
     """Digests of the blobs that a `FactRun` needs."""
     return set() if offloaded is None else set(_decode_digests.decode(offloaded).values())
 
 
+def bare_run(data: bytes) -> list[Fact]:
+    """The facts of a `FactRun`'s frame, without the bodies that lie in the blobs."""
+    return _decode_facts.decode(decompress(data))
+
+
+def pack_bare(facts: list[Fact], offloaded: bytes | None) -> tuple[bytes, bytes | None]:
+    """Frame and blobs of what `bare_run` gave and was changed since: bodies may have gone."""
+    places = {} if offloaded is None else _decode_digests.decode(offloaded)
+    kept = {fact.seq: places[fact.seq] for fact in facts if fact.body and fact.seq in places}
+    return compress(_encode_facts(facts)), _encode_facts(kept) if kept else None
+
+
 def open_run(data: bytes, offloaded: bytes | None, blobs: Blobs) -> list[Fact]:
     """The facts of a `FactRun`'s frame, as they came in."""
-    facts = _decode_facts.decode(decompress(data))
+    facts = bare_run(data)
     if offloaded is None:
         return facts
     places = _decode_digests.decode(offloaded)

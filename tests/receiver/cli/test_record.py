@@ -20,6 +20,7 @@ from playhead_receiver.cli.housing import housing
 from playhead_receiver.lock import WriterLock, running
 from playhead_receiver.server import Receiver
 from playhead_semconv.errors import UsageError
+from playhead_semconv.settings import Settings
 
 PATIENCE_S = 30.0
 
@@ -273,7 +274,7 @@ def test_the_interpreter_is_that_of_the_active_environment(tmp_path: Path):
 def test_when_the_receiver_that_was_found_goes_away_another_is_embedded(tmp_path: Path):
     other = Receiver(tmp_path, http_port=0, grpc_port=None)
     other.start()
-    with housing(tmp_path) as house:
+    with housing(Settings(data_dir=str(tmp_path))) as house:
         assert house.endpoint() == other.http_endpoint
         assert not house.embedded
         other.stop()
@@ -289,7 +290,7 @@ def test_a_receiver_that_has_the_lock_and_does_not_listen_yet_is_waited_for(tmp_
     lock = WriterLock.take(tmp_path)
     timer = threading.Timer(0.2, lambda: lock.announce("http://127.0.0.1:9", ""))
     timer.start()
-    with housing(tmp_path) as house:
+    with housing(Settings(data_dir=str(tmp_path))) as house:
         assert house.endpoint() == "http://127.0.0.1:9"
     timer.join()
     lock.release()

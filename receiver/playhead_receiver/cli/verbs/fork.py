@@ -92,7 +92,7 @@ def command(
     status = 0
     with (
         signals_held(),
-        housing(session.data_dir, session.settings.store) as house,
+        housing(session.settings) as house,
         under_way(session.data_dir),
     ):
         delivered(session, house)

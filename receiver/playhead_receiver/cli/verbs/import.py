@@ -32,7 +32,7 @@ def command(session: Session, file: Path, partial: bool) -> int:
 
     found = incoming(file, partial=partial)
     before = _position(session)
-    with housing(session.data_dir, session.settings.store) as house:
+    with housing(session.settings) as house:
         endpoint = Endpoint.parse(house.endpoint(), "http/protobuf")
         transport = HttpTransport(endpoint, session.settings.token, "")
         try:

@@ -53,7 +53,7 @@ def command(session: Session, python: str, words: tuple[str, ...]) -> int:
     named = session.resolved.origins["endpoint"] != "default"
     from playhead_receiver.cli.housing import housing
 
-    with signals_held(), housing(session.data_dir, session.settings.store) as house:
+    with signals_held(), housing(session.settings) as house:
         status = _recorded(session, agent, interpreter, None if named else house)
     return die_as(status)
 

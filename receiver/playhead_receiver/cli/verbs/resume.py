@@ -62,7 +62,7 @@ def command(
     wanted = parse_target(target)
     with (
         signals_held(),
-        housing(session.data_dir, session.settings.store) as house,
+        housing(session.settings) as house,
         under_way(session.data_dir),
     ):
         delivered(session, house)

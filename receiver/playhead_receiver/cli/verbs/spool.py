@@ -51,7 +51,7 @@ def push(session: Session) -> int:
     from playhead_receiver.cli.housing import housing
 
     settings = session.settings
-    with housing(session.data_dir, session.settings.store) as house:
+    with housing(session.settings) as house:
         if session.resolved.origins["endpoint"] == "default":
             settings = delivering_to(settings, house.endpoint())
         report = deliver(settings)

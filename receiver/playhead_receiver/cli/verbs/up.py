@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_receiver.cli.options import verb
+from playhead_receiver.cli.options import keep_flag, verb
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
 
@@ -37,6 +37,13 @@ STOPPING = (signal.SIGINT, signal.SIGTERM)
     help="Of the query API, described at /openapi.json.",
 )
 @click.option("--forward", metavar="URL", multiple=True, help="Send spans on to this endpoint.")
+@click.option(
+    "--blobs",
+    metavar="URL",
+    expose_value=False,
+    callback=keep_flag,
+    help="Large bodies go here: s3://BUCKET/PREFIX.",
+)
 @click.option("--tls-cert", type=FILE, help="Speak TLS with this certificate chain (PEM).")
 @click.option("--tls-key", type=FILE, help="Its private key (PEM).")
 @click.option(
@@ -78,7 +85,8 @@ def command(
     file.close()
     receiver = Receiver(
         session.data_dir,
-        store=session.settings.store,
+        store=settings.store,
+        blobs=settings.blobs,
         http_port=http_port,
         grpc_port=grpc_port,
         query_port=query_port,

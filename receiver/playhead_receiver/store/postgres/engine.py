@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from playhead_receiver.store.postgres.blobs import BlobTable
@@ -11,10 +11,12 @@ from playhead_receiver.store.postgres.db import PgDb
 from playhead_receiver.store.postgres.gate import BlobGate
 from playhead_receiver.store.postgres.hands import PostgresHands
 from playhead_receiver.store.postgres.place import place_of, prepare_place
+from playhead_receiver.store.postgres.places import PlaceTable
 from playhead_receiver.store.postgres.reader import Pool, PostgresReader
 from playhead_receiver.store.postgres.search import PostgresSearch
-from playhead_receiver.store.prepare import OFFLOAD_BYTES, prepare
+from playhead_receiver.store.prepare import offloads, prepare
 from playhead_receiver.store.protocol import Batch, Receipt
+from playhead_receiver.store.shelves import Shelves
 from playhead_receiver.store.sql.compaction import QUIET_S, drafts, write
 from playhead_receiver.store.sql.engine import SqlStore
 from playhead_receiver.store.sql.verify import verify
@@ -35,12 +37,19 @@ class PostgresStore(SqlStore[PgDb]):
         url: str,
         *,
         read_only: bool = False,
+        blobs_url: str = "",
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self._place = place_of(url)
         prepare_place(self._place)
         self._pool = Pool(self._place)
-        blobs = BlobTable(self._pool)
+        blobs = Shelves(BlobTable(self._pool), PlaceTable(self._pool))
+        if blobs_url:
+            try:
+                blobs.use(blobs_url)
+            except BaseException:
+                self._pool.close()
+                raise
         writer = None if read_only else Writer(PostgresHands(self._place, blobs))
         reader = PostgresReader(self._pool, blobs)
         super().__init__(self._place.name, reader, blobs, writer, on_close)
@@ -50,11 +59,7 @@ class PostgresStore(SqlStore[PgDb]):
     def commit(self, batch: Batch) -> Receipt:
         """Store a batch; the database has committed it when this returns."""
         writer = self._errands()
-        offloads = any(
-            fact.body is not None and len(fact.body.inline or b"") > OFFLOAD_BYTES
-            for fact in batch.facts
-        )
-        with self._gate.one() if offloads else nullcontext():
+        with self._gate.one() if offloads(batch) else nullcontext():
             return writer.write(prepare(batch, self._blobs, self._cutter))
 
     # Upkeep
@@ -67,14 +72,14 @@ class PostgresStore(SqlStore[PgDb]):
     def delete(self, trace_ids: Sequence[bytes]) -> Deleted:
         """Delete runs with all that only they hold. The server overwrites it when it vacuums."""
         done = self._delete_rows(trace_ids)
-        blobs = self._delete_blobs(done.blobs)
         self._search.forget()
+        blobs = self._delete_blobs(done.blobs)
         return Deleted(done.runs, done.spans, done.facts, blobs, wiped=False)
 
     def sweep(self) -> Deleted:
         """Delete blobs that nothing refers to."""
         self._errands()
-        return Deleted(blobs=self._delete_blobs(self._blobs), wiped=False)
+        return Deleted(blobs=self._delete_blobs(self._blobs.settled()), wiped=False)
 
     def index(self) -> int:
         """Make some more of the store searchable; 0 when all of it is, or another receiver does it."""
@@ -100,14 +105,14 @@ class PostgresStore(SqlStore[PgDb]):
         return self._search.search(text, limit)
 
     def size_bytes(self) -> int:
-        """Bytes of tables and indexes; what was deleted counts until the server has vacuumed."""
+        """Bytes of tables, indexes, and blobs; deleted rows count until the server has vacuumed."""
         found = self._reader.one(
             "SELECT coalesce(sum(pg_total_relation_size(pg_class.oid)), 0) FROM pg_class"
             " JOIN pg_namespace ON pg_namespace.oid = relnamespace"
             " WHERE nspname = ? AND relkind = 'r'",
             (self._place.schema,),
         )
-        return 0 if found is None else int(found[0])
+        return (0 if found is None else int(found[0])) + self._blobs.elsewhere_bytes()
 
     def backup(self, folder: Path) -> None:
         """`StoreError`: PostgreSQL has its own."""
@@ -116,10 +121,8 @@ class PostgresStore(SqlStore[PgDb]):
             hint=f"pg_dump --schema={self._place.schema} {self._place.name}",
         )
 
-    def _delete_blobs(self, candidates: Iterable[bytes]) -> int:
-        """Delete those that nothing refers to, while no commit is under way that may be about to."""
-        with self._gate.held():
-            return self._delete_unused(candidates)
+    def _commits_held(self) -> AbstractContextManager[None]:
+        return self._gate.held()
 
     def close(self) -> None:
         """Let go of everything. Idempotent."""

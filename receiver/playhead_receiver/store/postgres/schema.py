@@ -6,9 +6,17 @@ import psycopg
 
 from playhead_semconv.errors import StoreUnavailable
 
-VERSION = 2
+VERSION = 3
 
-TABLES = """
+_PLACES = """
+-- Where large bodies lie that are not in `blob`, and whose they are.
+CREATE TABLE owner(id text NOT NULL);
+INSERT INTO owner VALUES (gen_random_uuid()::text);
+CREATE TABLE place(number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, url text NOT NULL UNIQUE);
+"""
+
+TABLES = (
+    """
 CREATE TABLE counter(
     position bigint NOT NULL, bundle bigint NOT NULL,
     writes bigint NOT NULL, deletions bigint NOT NULL);
@@ -126,9 +134,12 @@ ALTER TABLE bundle ALTER COLUMN data SET STORAGE EXTERNAL;
 ALTER TABLE block ALTER COLUMN data SET STORAGE EXTERNAL;
 ALTER TABLE fact_run ALTER COLUMN data SET STORAGE EXTERNAL;
 """
+    + _PLACES
+)
 
 MIGRATIONS: dict[int, str] = {
-    1: """
+    1: _PLACES,
+    2: """
     CREATE TABLE strand(
         instance bigint NOT NULL, strand bytea NOT NULL, first bigint NOT NULL, above bytea,
         PRIMARY KEY(instance, strand, first));

@@ -13,9 +13,8 @@ from typing import Any
 
 import msgspec
 
-from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.cutting import DIGEST_BYTES
-from playhead_receiver.store.prepare import blob_digests, fact_run, open_run
+from playhead_receiver.store.prepare import bare_run, blob_digests, pack_bare
 from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.frames import delete_frame, frame_at, frames_at, put_frame
 from playhead_receiver.store.sql.shared import release
@@ -40,9 +39,8 @@ _OF_AN_INSTANCE = ("fact_run", "fact_range", "content", "blob_part", "exchange",
 class Deletion:
     """Deletes runs; counts what went. The transaction is the caller's."""
 
-    def __init__(self, connection: Db, blobs: Blobs) -> None:
+    def __init__(self, connection: Db) -> None:
         self._db = connection
-        self._blobs = blobs
         self._texts = Texts(lambda id: frames_at(connection, id))
         self.runs = self.spans = self.facts = 0
         self.blobs: set[bytes] = set()
@@ -157,11 +155,12 @@ class Deletion:
         ).get
         runs = list(
             self._db.execute(
-                "SELECT position, data, blobs FROM fact_run WHERE instance = ? ORDER BY first",
+                "SELECT position, last - first + 1, data, blobs FROM fact_run WHERE instance = ?"
+                " ORDER BY first",
                 (instance,),
             )
         )
-        for _, _, blobs in runs:
+        for *_, blobs in runs:
             self.blobs |= blob_digests(blobs)  # type: ignore[arg-type]
         if shared is not None:
             self._empty_facts(instance, traces, runs)
@@ -170,17 +169,15 @@ class Deletion:
             "SELECT coalesce(sum(last - first + 1), 0) FROM fact_range WHERE instance = ?", (instance,)
         ).get
         self.facts += int(found)
-        for position, data, blobs in runs:
-            self._unsearch_facts(position, len(open_run(data, blobs, self._blobs)))
+        for position, count, *_ in runs:
+            self._unsearch_facts(position, count)
         for table in _OF_AN_INSTANCE:
             self._delete(table, "instance", instance)
         self._delete("instance", "id", instance)
 
     def _empty_facts(self, instance: int, traces: set[bytes], runs: list[Any]) -> None:
         """Take the content out of facts of these runs, but what facts of other runs go on from."""
-        lanes = lanes_of(
-            (fact for _, data, blobs in runs for fact in open_run(data, blobs, self._blobs)), traces
-        )
+        lanes = lanes_of((fact for _, _, data, _ in runs for fact in bare_run(data)), traces)
 
         def goes(fact: Fact) -> bool:
             # What is read in a lane of a request bears no trace.
@@ -191,14 +188,14 @@ class Deletion:
         grows = True
         while grows:
             before = len(needed)
-            for _, data, blobs in runs:
-                for fact in open_run(data, blobs, self._blobs):
+            for _, _, data, _ in runs:
+                for fact in bare_run(data):
                     body = fact.body
                     if body is not None and (not goes(fact) or body.digest in needed):
                         needed |= {one for one in (body.base, body.digest) if one}
             grows = len(needed) > before
-        for position, data, blobs in runs:
-            facts = open_run(data, blobs, self._blobs)
+        for position, _, data, blobs in runs:
+            facts = bare_run(data)
             emptied = [_emptied(fact, needed) if goes(fact) else fact for fact in facts]
             if emptied == facts:
                 continue
@@ -206,10 +203,9 @@ class Deletion:
                 position, len(facts), [one != fact for one, fact in zip(emptied, facts, strict=True)]
             )
             self.facts += sum(one != fact for one, fact in zip(emptied, facts, strict=True))
-            ready = fact_run(emptied, self._blobs)
             self._db.execute(
                 "UPDATE fact_run SET data = ?, blobs = ? WHERE position = ?",
-                (ready.data, ready.blobs, position),
+                (*pack_bare(emptied, blobs), position),
             )
             for fact, old in zip(emptied, facts, strict=True):
                 if old.body is not None and fact.body is None:

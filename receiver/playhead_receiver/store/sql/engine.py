@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Generic, TypeVar
 
-from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.cutting import Cutter
 from playhead_receiver.store.fold import SpanRow
 from playhead_receiver.store.prepare import blob_digests
 from playhead_receiver.store.protocol import Change, Query, RunSummary, StoredSpan
 from playhead_receiver.store.resolve import resolve
+from playhead_receiver.store.shelves import Shelves
 from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.deletion import Deletion
 from playhead_receiver.store.sql.part import part_of_run
@@ -25,6 +26,8 @@ from playhead_semconv.facts import Fact
 from playhead_semconv.seams import Tape
 
 SUMMED_UP_AT_ONCE = 64
+DELETED_AT_ONCE = 32
+"""Blobs that are deleted while commits of others wait."""
 
 D = TypeVar("D", bound=Db)
 
@@ -36,7 +39,7 @@ class SqlStore(Generic[D]):
         self,
         name: str,
         reader: Reader,
-        blobs: Blobs,
+        blobs: Shelves,
         writer: Writer[D] | None,
         on_close: Callable[[], None] | None,
     ) -> None:
@@ -140,21 +143,37 @@ class SqlStore(Generic[D]):
         """Delete runs from the tables; what they offloaded is to be looked at after that."""
 
         def delete(db: D) -> Deletion:
-            deletion = Deletion(db, self._blobs)
+            deletion = Deletion(db)
             deletion.delete(trace_ids)
             return deletion
 
         return self._errands().run(delete)
 
-    def _delete_unused(self, candidates: Iterable[bytes]) -> int:
-        """Delete blobs that nothing refers to. No commit may be under way that is about to."""
-        used: set[bytes] = set()
-        for (offloaded,) in self._reader.all("SELECT blobs FROM fact_run WHERE blobs IS NOT NULL"):
-            used |= blob_digests(offloaded)
-        gone = [digest for digest in candidates if digest not in used]
-        for digest in gone:
-            self._blobs.delete(digest)
-        return len(gone)
+    def _delete_blobs(self, candidates: Collection[bytes]) -> int:
+        """Delete those that nothing refers to, while no commit is under way that may be about to.
+
+        Commits are held up for a few at a time only.
+        """
+        unused, deleted = sorted(self._unused(candidates)), 0
+        for at in range(0, len(unused), DELETED_AT_ONCE):
+            with self._commits_held():
+                gone = self._unused(unused[at : at + DELETED_AT_ONCE])
+                for digest in gone:
+                    self._blobs.delete(digest)
+            deleted += len(gone)
+        return deleted
+
+    def _commits_held(self) -> AbstractContextManager[None]:
+        """No commit that refers to blobs is under way, of anybody, in the ``with`` block."""
+        raise NotImplementedError
+
+    def _unused(self, candidates: Collection[bytes]) -> set[bytes]:
+        """Those to which nothing refers that was committed."""
+        left = set(candidates)
+        if left:
+            for (offloaded,) in self._reader.all("SELECT blobs FROM fact_run WHERE blobs IS NOT NULL"):
+                left -= blob_digests(offloaded)
+        return left
 
     def _closed(self) -> None:
         """Everything is let go of: say so, once."""

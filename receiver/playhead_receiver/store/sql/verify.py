@@ -14,7 +14,7 @@ from playhead_receiver.store.sql.frames import frames_at
 from playhead_receiver.store.sql.summaries import COLUMNS, differs, stored_run
 from playhead_receiver.store.texts import Texts, addresses_in, frame_of, items_of
 from playhead_receiver.store.upkeep import Finding
-from playhead_semconv.errors import PlayheadError
+from playhead_semconv.errors import PlayheadError, StoreUnavailable
 from playhead_semconv.facts import digest_of
 
 
@@ -123,6 +123,8 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
                 if not blobs.has(digest):
                     yield Finding("blob", digest.hex(), f"missing, and {where} needs it")
             facts = open_run(data, offloaded, blobs)
+        except StoreUnavailable:  # nothing can be said
+            raise
         except Exception as problem:
             yield Finding("facts", where, _said(problem))
             continue

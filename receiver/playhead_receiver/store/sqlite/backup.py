@@ -10,6 +10,7 @@ import apsw
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.lock import WriterLock
+from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.prepare import blob_digests
 from playhead_receiver.store.sqlite.schema import FILE, open_writer, speaking_of
 from playhead_semconv.errors import StoreError
@@ -18,7 +19,7 @@ BLOBS = "blobs"
 DRAFT = ".draft"
 
 
-def copy_store(source: apsw.Connection, blobs: BlobFolder, folder: Path) -> None:
+def copy_store(source: apsw.Connection, blobs: Blobs, folder: Path) -> None:
     """Copy the state that ``source`` sees; the database comes last, so a folder that has it is whole."""
     _make_empty(folder)
     kept = BlobFolder(folder / BLOBS)

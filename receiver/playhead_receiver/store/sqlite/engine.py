@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import apsw
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.gate import Gate
-from playhead_receiver.store.prepare import prepare
+from playhead_receiver.store.prepare import offloads, prepare
 from playhead_receiver.store.protocol import Batch, Receipt
+from playhead_receiver.store.shelves import PlaceFile, Shelves
 from playhead_receiver.store.sql.compaction import QUIET_S, drafts, write
 from playhead_receiver.store.sql.engine import SqlStore
 from playhead_receiver.store.sql.verify import verify
@@ -41,13 +43,17 @@ class SqliteStore(SqlStore[apsw.Connection]):
         data_dir: Path,
         *,
         read_only: bool = False,
+        blobs_url: str = "",
         on_close: Callable[[], None] | None = None,
     ) -> None:
-        path, blobs = data_dir / FILE, BlobFolder(data_dir / BLOBS)
+        path, folder = data_dir / FILE, BlobFolder(data_dir / BLOBS)
+        blobs = Shelves(folder, PlaceFile(data_dir))
+        if blobs_url:
+            blobs.use(blobs_url)
         writer = None if read_only else Writer(SqliteHands(path, blobs))
         reader = SqliteReader(path, blobs)
         super().__init__(str(path), reader, blobs, writer, on_close)
-        self._database, self._folder = reader, blobs
+        self._database, self._folder = reader, folder
         self._search = SqliteSearch(data_dir, reader, self)
         self._commits = Gate()
         self._blob_deletion = threading.Lock()
@@ -56,7 +62,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
         """Store a batch; on disk when it returns."""
         writer = self._errands()
         try:
-            with self._commits.one():
+            with self._commits.one() if offloads(batch) else nullcontext():
                 return writer.write(prepare(batch, self._blobs, self._cutter))
         except OSError as problem:
             raise StoreUnavailable(
@@ -79,13 +85,13 @@ class SqliteStore(SqlStore[apsw.Connection]):
     def delete(self, trace_ids: Sequence[bytes]) -> Deleted:
         """Delete runs with all that only they hold."""
         done = self._delete_rows(trace_ids)
-        blobs = self._delete_blobs(done.blobs)
         self._forget_words()
-        return Deleted(done.runs, done.spans, done.facts, blobs, self._wipe())
+        wiped = self._wipe()
+        return Deleted(done.runs, done.spans, done.facts, self._delete_blobs(done.blobs), wiped)
 
     def sweep(self) -> Deleted:
         """Delete blobs that nothing refers to."""
-        return Deleted(blobs=self._delete_blobs(self._blobs), wiped=self._wipe())
+        return Deleted(blobs=self._delete_blobs(self._blobs.settled()), wiped=self._wipe())
 
     def index(self) -> int:
         """Make some more of the store searchable; 0 when all of it is."""
@@ -117,12 +123,13 @@ class SqliteStore(SqlStore[apsw.Connection]):
         with self._database.connection() as db:
             pages = int(db.pragma("page_count")) - int(db.pragma("freelist_count"))
             used = pages * int(db.pragma("page_size"))
-        return used + sum(self._folder.size_bytes(digest) for digest in self._folder)
+        used += sum(self._folder.size_bytes(digest) for digest in self._folder)
+        return used + self._blobs.elsewhere_bytes()
 
     def backup(self, folder: Path) -> None:
         """Copy one state of the store into an empty or new folder."""
         with self._blob_deletion, self._database.connection() as db:
-            copy_store(db, self._folder, folder)
+            copy_store(db, self._blobs, folder)
 
     def _forget_words(self) -> None:
         """Take out of the index what was deleted."""
@@ -133,10 +140,10 @@ class SqliteStore(SqlStore[apsw.Connection]):
                 forgets=False,
             )
 
-    def _delete_blobs(self, candidates: Iterable[bytes]) -> int:
-        """Delete those that nothing refers to, while no commit is under way that may be about to."""
+    @contextmanager
+    def _commits_held(self) -> Generator[None]:
         with self._blob_deletion, self._commits.held():
-            return self._delete_unused(candidates)
+            yield
 
     def _wipe(self) -> bool:
         """Empty the log, which holds pages as they were."""

@@ -1,0 +1,182 @@
+"""Large bodies in an object store: S3 and what speaks like it. The library for it is an extra."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from blake3 import blake3
+
+from playhead_semconv.errors import ConfigurationError, CorruptTape, StoreError, StoreUnavailable
+
+SCHEMES = ("s3", "s3a", "gs", "az", "abfs", "abfss")
+GRACE_S = 3600.0
+"""How old an object is before nothing that refers to it is still on its way."""
+CONNECT_S = 5
+REQUEST_S = 30
+RETRIES = 2
+RETRY_S = 20
+"""A request is given up soon: whoever sent the batch sends it again."""
+
+_BLOB = re.compile(r"blobs/([0-9a-f]{2})/([0-9a-f]{62})")
+_OWNER = "owner"
+
+
+class BlobObjects:
+    """Each blob is an object ``<url>/blobs/ab/cdef…``; ``<url>/owner`` says whose they are.
+
+    ``url``: ``s3://BUCKET/PREFIX``. Credentials, region and endpoint come from where the provider's SDKs
+    look for them: ``AWS_ACCESS_KEY_ID``, ``AWS_REGION``, ``AWS_ENDPOINT_URL``, the machine's role.
+    `ConfigurationError` if ``url`` is none, `StoreUnavailable` if the library is not here.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.name = object_url(url)
+        try:
+            import obstore
+            from obstore.store import from_url
+        except ImportError as problem:
+            raise StoreUnavailable(
+                f"the library for {self.name} is not here",
+                cause=str(problem),
+                hint="pip install 'playhead-receiver[s3]'",
+            ) from None
+        self._obstore: Any = obstore
+        try:
+            self._store: Any = from_url(
+                self.name,
+                client_options={
+                    "allow_http": True,  # where the endpoint that was named says so
+                    "connect_timeout": timedelta(seconds=CONNECT_S),
+                    "timeout": timedelta(seconds=REQUEST_S),
+                },
+                retry_config={
+                    "max_retries": RETRIES,
+                    "retry_timeout": timedelta(seconds=RETRY_S),
+                },
+            )
+        except (obstore.exceptions.BaseError, ValueError) as problem:
+            raise ConfigurationError(f"{self.name} cannot be used", cause=_line(problem)) from None
+
+    def claim(self, owner: str) -> None:
+        """Put ``owner`` on what is here. `ConfigurationError` if somebody else's name is on it."""
+        with self._speaking():
+            try:
+                self._obstore.put(self._store, _OWNER, owner.encode(), mode="create")
+                return
+            except self._obstore.exceptions.AlreadyExistsError:
+                found = bytes(self._obstore.get(self._store, _OWNER).bytes()).decode(errors="replace")
+        if found != owner:
+            raise ConfigurationError(
+                f"{self.name} holds the large bodies of another store",
+                hint="give each store a prefix of its own",
+            )
+
+    def put(self, data: bytes) -> bytes:
+        """Keep ``data``; its digest. It is durable when this returns."""
+        digest = blake3(data).digest()
+        with self._speaking():
+            if not self._there(digest):
+                self._obstore.put(self._store, _path(digest), data)
+        return digest
+
+    def get(self, digest: bytes) -> bytes:
+        """The bytes of a blob, verified. `StoreError`: it is not here; `CorruptTape`: it is damaged."""
+        with self._speaking():
+            try:
+                data = bytes(self._obstore.get(self._store, _path(digest)).bytes())
+            except FileNotFoundError:
+                raise self._missing(digest) from None
+        if blake3(data).digest() != digest:
+            raise CorruptTape(f"blob {digest.hex()[:16]} in {self.name} differs from its digest")
+        return data
+
+    def has(self, digest: bytes) -> bool:
+        """Whether the blob is here."""
+        with self._speaking():
+            return self._there(digest)
+
+    def delete(self, digest: bytes) -> None:
+        """Forget a blob. Nothing happens when it is not here."""
+        with self._speaking():
+            try:
+                self._obstore.delete(self._store, _path(digest))
+            except FileNotFoundError:
+                pass
+
+    def size_bytes(self, digest: bytes) -> int:
+        """Length of a blob. `StoreError` if it is not here."""
+        with self._speaking():
+            try:
+                return int(self._obstore.head(self._store, _path(digest))["size"])
+            except FileNotFoundError:
+                raise self._missing(digest) from None
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The digests of all blobs, ascending."""
+        return iter(sorted(digest for digest, _, _ in self._all()))
+
+    def settled(self) -> set[bytes]:
+        """Those that were put at least `GRACE_S` ago."""
+        latest = time.time() - GRACE_S
+        return {digest for digest, _, put_s in self._all() if put_s <= latest}
+
+    def total_bytes(self) -> int:
+        """Of all blobs together."""
+        return sum(size for _, size, _ in self._all())
+
+    def _all(self) -> Generator[tuple[bytes, int, float]]:
+        """Digest, bytes, and when it was put, in seconds."""
+        with self._speaking():
+            for page in self._obstore.list(self._store, prefix="blobs"):
+                for object in page:
+                    found = _BLOB.fullmatch(object["path"])
+                    if found:
+                        digest = bytes.fromhex(found[1] + found[2])
+                        yield digest, int(object["size"]), object["last_modified"].timestamp()
+
+    def _there(self, digest: bytes) -> bool:
+        try:
+            self._obstore.head(self._store, _path(digest))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def _missing(self, digest: bytes) -> StoreError:
+        return StoreError(f"blob {digest.hex()[:16]} is not in {self.name}")
+
+    @contextmanager
+    def _speaking(self) -> Generator[None]:
+        try:
+            yield
+        except (self._obstore.exceptions.BaseError, OSError) as problem:
+            raise StoreUnavailable(
+                f"{self.name} cannot be used",
+                cause=_line(problem),
+                hint="look at bucket, credentials and network",
+            ) from problem
+
+
+def object_url(url: str) -> str:
+    """``url`` as it is kept: without a slash at its end. `ConfigurationError` if it is none of ours."""
+    parts = urlsplit(url)
+    if parts.scheme not in SCHEMES or not parts.netloc or parts.query or "@" in parts.netloc:
+        raise ConfigurationError(
+            "large bodies go to a bucket and a prefix in it, nothing else is said here",
+            hint="s3://BUCKET/PREFIX; the rest in AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID, AWS_REGION, …",
+        )
+    return url.rstrip("/")
+
+
+def _path(digest: bytes) -> str:
+    name = digest.hex()
+    return f"blobs/{name[:2]}/{name[2:]}"
+
+
+def _line(problem: Exception) -> str:
+    return str(problem).split("\n", 1)[0]

@@ -1,0 +1,27 @@
+"""The servers that engines need, one of each for all tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from conformance.engines import POSTGRES
+from support.object_server import ObjectServer
+from support.postgres import PostgresServer
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[PostgresServer]:
+    running = PostgresServer()
+    running.start()
+    os.environ[POSTGRES] = running.url()
+    yield running
+    del os.environ[POSTGRES]
+    running.remove()
+
+
+@pytest.fixture(scope="session")
+def bucket() -> Iterator[ObjectServer]:
+    with ObjectServer() as running:
+        yield running
