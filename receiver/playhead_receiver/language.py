@@ -1,4 +1,4 @@
-"""The small language in which runs are asked for, the same in ``ls``, ``search`` and the HTTP API.
+"""The small language in which runs are asked for, the same in every verb, the HTTP API and for agents.
 
 ``agent:refund status:failure tool:search since:2d cost>=0.5 "order 81"``: every part has to be true.
 What has no field is text that was said in the run. A value with spaces stands in quotes.
@@ -75,6 +75,16 @@ def read_language(text: str, base: Query | None = None, now_ns: int | None = Non
     return Asked(query, " ".join(words))
 
 
+def has_fields(text: str) -> bool:
+    """Whether it asks for a field of runs; what does not may be the name of one.
+
+    >>> has_fields("agent:refund"), has_fields("refund-7:3"), has_fields("https://host/trace/1")
+    (True, False, False)
+    """
+    named = (part[1] for part in _PART.finditer(text))
+    return any(name in _FIELDS for name in named)
+
+
 def _read_field(fields: dict[str, Any], name: str, sign: str, value: str, now_ns: int) -> None:
     if not value:
         raise UsageError(f"{name}{sign} has no value", hint=f'a word in quotes is text: "{name}{sign}"')
@@ -132,6 +142,7 @@ def _cost(sign: str, value: str) -> dict[str, Any]:
 
 
 _BOUNDS: dict[str, Callable[[str, str], dict[str, Any]]] = {"duration": _duration, "cost": _cost}
+_FIELDS = frozenset((*WORDS, "status", "mode", "errors", "since", "until", *_BOUNDS))
 
 
 def duration_ns(value: str) -> int:

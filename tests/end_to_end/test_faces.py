@@ -260,6 +260,9 @@ def test_metrics(demo: Demo):
                 tokens[model, at[a.GEN_AI_REQUEST_MODEL]] += at.get(a.GEN_AI_USAGE_INPUT_TOKENS, 0)
     assert counted(f"{asked} | count_over_time() by({model})") == calls
     assert counted(f"{asked} | sum_over_time(span.gen_ai.usage.input_tokens) by({model})") == tokens
+    [cost] = counted(f"{asked} | sum_over_time(span.playhead.cost.usd)").values()
+    assert cost == pytest.approx(sum(run.cost_usd or 0.0 for run in demo.runs.values()))
+    assert demo.find("{ span.playhead.cost.usd > 0 } | select(span.playhead.cost.usd)") == ALL
     [roots] = counted("{nestedSetParent<0 && true} | rate()  with(sample=true)").values()
     assert round(roots * 60) == len(ALL)
     errors = counted("{nestedSetParent<0 && true && status=error} | rate() by(rootName)")

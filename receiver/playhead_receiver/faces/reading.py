@@ -13,6 +13,9 @@ from playhead_receiver.derive import Deriver, span_of
 from playhead_receiver.faces.capping import Cap
 from playhead_receiver.faces.spans import Seen, SeenTrace, seen_of
 from playhead_receiver.store import Query, RunSummary, Store
+from playhead_receiver.store.costs import NANO, cost_of
+from playhead_receiver.store.fold import token_bearers
+from playhead_semconv import attributes as a
 
 LONGEST_NS = 24 * 3600 * 10**9
 """A trace that is longer is found by the time of its start only."""
@@ -96,8 +99,21 @@ class Traces:
         """Traces in this span of time, newest first; whole where they left out one of ``names``."""
         for run in self.between(start_ns, end_ns):
             trace = self.seen(run)
-            if trace is not None:
-                yield trace if trace.left_out.isdisjoint(names) else self.whole(trace.trace_id)
+            if trace is None:
+                continue
+            if not trace.left_out.isdisjoint(names):
+                trace = self.whole(trace.trace_id)
+            if a.PLAYHEAD_COST_USD in names:
+                self._price(trace)
+            yield trace
+
+    def _price(self, trace: SeenTrace) -> None:
+        """Say what spans cost, each once: those above are sums."""
+        for row in token_bearers(self.store.outline(trace.trace_id)):
+            billionths, _ = cost_of([(row.label, row.usage, row.start_ns)])
+            span = trace.by_id.get(row.span_id)
+            if billionths is not None and span is not None:
+                span.attributes[a.PLAYHEAD_COST_USD] = billionths / NANO
 
     def _light(self, trace_id: bytes) -> Iterator[Seen]:
         last = 0

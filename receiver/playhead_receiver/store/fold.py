@@ -123,7 +123,7 @@ def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
     root = _root(spans)
     by_time = sorted(spans, key=lambda span: span.start_ns)
     bare = _bare_requests(spans)
-    counted = _token_bearers(spans)
+    counted = token_bearers(spans)
     cost, unpriced = cost_of((span.label, span.usage, span.start_ns) for span in counted)
     wrong = [
         span for span in by_time if span.failed and (not span.label.attempt or span.span_id in bare)
@@ -270,7 +270,7 @@ def _inside(span: SpanRow) -> bool:
     return span.label.attempt and not span.local_root
 
 
-def _token_bearers(spans: Sequence[SpanRow]) -> list[SpanRow]:
+def token_bearers(spans: Sequence[SpanRow]) -> list[SpanRow]:
     """Spans with usage, without those whose descendants report it already."""
     bearing = {span.span_id: span for span in spans if span.usage}
     if not bearing:

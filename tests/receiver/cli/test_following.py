@@ -1,6 +1,7 @@
 import json
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.cli import CommandLine, refund, store_run
@@ -43,7 +44,8 @@ def test_tail_as_json_is_one_object_a_line(playhead: CommandLine, refund_1: str)
     found = [json.loads(line) for line in playhead("tail", "--json").lines]
     assert len(found) == 10
     assert found[-1]["event"] == "failed"
-    assert set(found[-1]) == {"time_ns", "step", "event", "name", "detail"}
+    assert set(found[-1]) == {"run", "time_ns", "step", "event", "name", "detail"}
+    assert {one["run"] for one in found} == {"refund-1"}
 
 
 def test_tail_follows_a_run_until_it_ends(playhead: CommandLine, monkeypatch: pytest.MonkeyPatch):
@@ -75,6 +77,55 @@ def test_tail_follows_a_run_until_it_ends(playhead: CommandLine, monkeypatch: py
     assert sum("  streaming" in line for line in done.lines) >= 1
 
 
+def test_tail_follows_the_runs_of_a_query(playhead: CommandLine, monkeypatch: pytest.MonkeyPatch):
+    """Those that go on, then those that begin and those that become such; and no other."""
+    store = open_store(playhead.data_dir)
+    for trace, agent in ((b"1" * 16, "refund"), (b"2" * 16, "other")):
+        made = _living(trace, trace, **{a.PLAYHEAD_RUN_AGENT: agent})
+        store.commit(Batch([], made.facts, {}))
+    ended = refund(b"3" * 16, b"3" * 16, **{a.PLAYHEAD_RUN_AGENT: "refund"})
+    store.commit(Batch(ended.spans, ended.facts, {}))
+    later = iter(
+        [
+            _living(b"4" * 16, b"4" * 16, **{a.PLAYHEAD_RUN_AGENT: "refund"}),
+            _living(b"5" * 16, b"5" * 16, **{a.PLAYHEAD_RUN_AGENT: "other"}),
+        ]
+    )
+
+    def sleep(_: float) -> None:
+        made = next(later, None)
+        if made is None:
+            raise KeyboardInterrupt
+        store.commit(Batch(made.spans[:3], made.facts, {}))
+
+    monkeypatch.setattr(tail.time, "sleep", sleep)
+    done = playhead("tail", "agent:refund", "--json", "-n", "3")
+    store.close()
+    assert done.status == 0
+    found = [json.loads(line) for line in done.lines]
+    assert [one["run"] for one in found[:3]] == ["refund-1"] * 3
+    assert {one["run"] for one in found[3:]} == {"refund-3"}
+    assert {one["event"] for one in found[3:]} >= {"started", "streaming", "ended"}
+
+
+def test_a_query_of_tail(playhead: CommandLine, refund_1: str, monkeypatch: pytest.MonkeyPatch):
+    store_run(playhead.data_dir, _living(b"4" * 16, b"4" * 16))
+
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tail.time, "sleep", interrupted)
+    running = playhead("tail", "-n", "1", "status:running", "errors:yes")
+    assert [line.partition(" ")[2] for line in running.lines] == [
+        "refund-2 11 execute_tool refund  ValueError: no order"
+    ]
+    assert playhead("tail", "tool:nothing").lines == []
+    refused = playhead("tail", "agent:refund", '"order 81"')
+    assert (refused.status, refused.out) == (2, "")
+    assert "cannot be waited for" in refused.err
+    assert playhead("tail", "status:nothing").status == 2
+
+
 def test_control_c_detaches(playhead: CommandLine, monkeypatch: pytest.MonkeyPatch):
     store_run(playhead.data_dir, _living())
 
@@ -86,8 +137,8 @@ def test_control_c_detaches(playhead: CommandLine, monkeypatch: pytest.MonkeyPat
     assert (done.status, done.err) == (0, "playhead: detached; refund-1 continues\n")
 
 
-def _living() -> HandMade:
-    made = refund(**{a.PLAYHEAD_PROCESS_HEARTBEAT_MS: 600_000})
+def _living(*ids: bytes, **start: Any) -> HandMade:
+    made = refund(*ids, **{a.PLAYHEAD_PROCESS_HEARTBEAT_MS: 600_000}, **start)
     made.facts.pop()
     return made
 

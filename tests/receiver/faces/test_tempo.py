@@ -253,6 +253,23 @@ def test_what_the_drilldown_asks(api: httpx.Client, stored: Receiver):
     ].keys() == {10}
 
 
+def test_what_calls_cost(api: httpx.Client, receiver: Receiver):
+    """A span that sums up those below it costs nothing itself, nor does a model without a price."""
+    used = {"gen_ai__usage__input_tokens": 1_000_000}
+    calls = [
+        span_of(b"1" * 16, 1, gen_ai__operation__name="invoke_agent", **used),
+        span_of(b"1" * 16, 2, parent=1, **CHAT, **used),
+        span_of(b"2" * 16, 3, **{**CHAT, "gen_ai__request__model": "of-nobody"}, **used),
+    ]
+    receiver.store.commit(Batch(calls))
+    [(_, points)] = metrics(api, "{} | sum_over_time(span.playhead.cost.usd)").items()
+    assert points == {0: pytest.approx(2.5)}
+    [found] = searched(api, "{ span.playhead.cost.usd > 1 } | select(span.playhead.cost.usd)")
+    [span] = found["spanSet"]["spans"]
+    assert span["spanID"] == f"{2:016x}"
+    assert {"key": "playhead.cost.usd", "value": {"doubleValue": 2.5}} in span["attributes"]
+
+
 def test_a_number_over_all_of_the_time(api: httpx.Client, stored: Receiver):
     asked = {"q": "{} | count_over_time()", "start": str(START_S), "end": str(START_S + 20)}
     [series] = api.get("/api/metrics/query", params=asked).json()["series"]

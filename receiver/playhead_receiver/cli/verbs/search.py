@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
+
 import click
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.searching import searchable
 from playhead_receiver.cli.session import Session
+from playhead_semconv.errors import UsageError
 
 SCHEMA_VERSION = 1
 
@@ -24,7 +27,10 @@ def command(session: Session, words: tuple[str, ...], limit: int) -> int:
     from playhead_receiver.language import read_language
     from playhead_receiver.store import Query
 
-    asked = read_language(" ".join(words), Query(mode=None, limit=limit))
+    text = " ".join(words)
+    asked = read_language(text, Query(mode=None, limit=limit))
+    if not asked.text:
+        raise UsageError("there is no word to search for", hint=f"playhead ls {shlex.quote(text)}")
     store = searchable(session)
     try:
         found = [(run.name, hit) for run, hit in ask_hits(store, asked)]

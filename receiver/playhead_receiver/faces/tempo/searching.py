@@ -13,6 +13,7 @@ from playhead_receiver.faces.tempo.traceql import Field, Matcher, Query, Spanset
 from playhead_receiver.faces.tempo.traceql.parsing import INTRINSICS, KINDS, SCOPED, SCOPES, STATUSES
 from playhead_receiver.faces.tempo.traceql.tree import Select
 from playhead_receiver.faces.tempo.traceql.values import Typed, Values
+from playhead_semconv import attributes as a
 
 LIMIT = 20
 SPANS_OF_SET = 3
@@ -67,6 +68,8 @@ def tags(traces: Traces, window: Window, scope: str = "") -> dict[str, list[str]
                 found["event"] |= event.attributes.keys()
             for link in span.links:
                 found["link"] |= link.attributes.keys()
+    if a.GEN_AI_USAGE_INPUT_TOKENS in found["span"]:
+        found["span"].add(a.PLAYHEAD_COST_USD)
     wanted = {one: names for one, names in found.items() if scope in ("", "none", one) and names}
     return {one: sorted(names)[:MOST] for one, names in wanted.items()}
 

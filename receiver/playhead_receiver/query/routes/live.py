@@ -20,7 +20,7 @@ from playhead_receiver.query.serving import MOST_LIVE, Serving
 from playhead_receiver.span_view import open_frame, parse_span, summarize
 from playhead_receiver.store import Change, StoredSpan
 from playhead_receiver.store import Query as RunQuery
-from playhead_receiver.store.listing import asks_for
+from playhead_receiver.watching import Watched
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError, UsageError
@@ -32,8 +32,6 @@ PING_S = 15.0
 """How often a stream that has nothing to tell says so."""
 AT_ONCE = 500
 """Changes that are read from the store in one go."""
-KNOWN = 1000
-"""Runs whose belonging is remembered."""
 
 MOST = (1 << 63) - 1
 
@@ -55,10 +53,9 @@ class Follower:
 
     def __init__(self, asked: Asked, wanted: Wanted, trace_id: bytes, position: int) -> None:
         self._store = asked.store
-        self._wanted = wanted
+        self._watched = Watched(asked.store, wanted.query)
         self._all = wanted.query == RunQuery(mode=None)
         self._trace_id = trace_id
-        self._belongs: dict[bytes, tuple[bool, int]] = {}
         self.position = position
 
     def more(self) -> list[tuple[int, str, dict[str, Any]]]:
@@ -77,18 +74,7 @@ class Follower:
     def _asked_for(self, trace_id: bytes) -> bool:
         if self._trace_id:
             return trace_id == self._trace_id
-        if self._all:
-            return True
-        known, until = self._belongs.get(trace_id, (False, 0))
-        if self.position >= until:
-            try:
-                known = asks_for(self._wanted.query, self._store.resolve(trace_id.hex()))
-            except PlayheadError:
-                known = False
-            if len(self._belongs) >= KNOWN:
-                self._belongs.clear()
-            self._belongs[trace_id] = known, self.position + AT_ONCE
-        return known
+        return self._all or self._watched.run(trace_id) is not None
 
 
 def following(
