@@ -61,11 +61,12 @@ incident: .venv/ready ## from an agent that is stuck to the test that keeps it m
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/requirements.txt
 	@touch $@
 
-bench: .venv-bench/ready ## added latency and replay beside other tools, growth, intake of the receiver
+bench: .venv/ready .venv-bench/ready ## added latency and replay beside other tools, growth, intake of the receiver
 	@mkdir -p logs
 	.venv-bench/bin/python benchmarks/latency.py --json logs/latency.json
 	.venv-bench/bin/python benchmarks/recording.py --json logs/recording.json
 	.venv-bench/bin/python benchmarks/replay.py --json logs/replay.json
+	$(BIN)/python benchmarks/goldens.py --json logs/goldens.json
 	.venv-bench/bin/python benchmarks/growth.py --json logs/growth.json
 	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
