@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -24,11 +24,32 @@ class StoredSpan(msgspec.Struct, frozen=True):
     otlp: bytes
     """OTLP `ResourceSpans` that holds exactly this span, its resource and its scope."""
 
+    @property
+    def size_bytes(self) -> int:
+        """Of all of it."""
+        return len(self.otlp)
+
+
+class ReadSpan(msgspec.Struct, frozen=True):
+    """A span that was looked at. ``resource_field`` and ``tail`` are `StoredSpan.otlp` in two."""
+
+    view: Any
+    """Its `SpanView`, checked."""
+    resource: bytes
+    """The OTLP resource."""
+    resource_field: bytes
+    tail: bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all of it."""
+        return len(self.resource_field) + len(self.tail)
+
 
 class Batch(msgspec.Struct):
     """What one commit stores: the content of one or several OTLP requests."""
 
-    spans: Sequence[StoredSpan] = ()
+    spans: Sequence[StoredSpan | ReadSpan] = ()
     facts: Sequence[Fact] = ()
     resources: dict[bytes, bytes] = {}
     """Process instance → OTLP `Resource` bytes, for instances in this batch."""
@@ -129,6 +150,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     sort: Sort = "started"
     ascending: bool = False
     """Least first; else greatest, which is newest, first. Equals come in order of their trace ids."""
+    origin: str = ""
+    """Replays, forks and resumes of the run of this trace id, 32 hex digits."""
     after: str = ""
     """Only what comes behind this place; `place_of` says that of the last run of a page."""
 
@@ -172,6 +195,13 @@ class Store(Protocol):
 
     def tape(self, instance: bytes) -> StoredTape:
         """The tape of a process instance, empty if nothing is known of it."""
+        ...
+
+    def tape_of(self, instance: bytes, trace_id: bytes) -> Tape:
+        """That tape, as far as the run of a trace may need it: of a process that serves, what it did
+
+        before the first request came, and for the requests of the run (`slices.slice_of`).
+        """
         ...
 
     def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:

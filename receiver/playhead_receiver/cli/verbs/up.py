@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -22,6 +23,8 @@ FILE = click.Path(exists=True, dir_okay=False)
 SCHEMA_VERSION = 1
 SWITCH_S = 0.001
 """How long a thread may keep others waiting: the one that commits comes back from SQLite often."""
+COLLECT_AFTER = 10_000
+"""New objects until cycles are looked for; requests leave none behind."""
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -36,7 +39,12 @@ STOPPING = (signal.SIGINT, signal.SIGTERM)
     show_default=True,
     help="Of the query API, described at /openapi.json.",
 )
-@click.option("--forward", metavar="URL", multiple=True, help="Send spans on to this endpoint.")
+@click.option(
+    "--forward",
+    metavar="DESTINATION",
+    multiple=True,
+    help="Send spans on: 'URL [drop=GLOB,…] [keep=GLOB,…] [limit=4K] [sample=0.1] [tenant=NAME] …'.",
+)
 @click.option(
     "--blobs",
     metavar="URL",
@@ -75,10 +83,15 @@ def command(
     from playhead_receiver.access import TokenBook
     from playhead_receiver.access.database import AccessFile
     from playhead_receiver.faces.shown import Limits
+    from playhead_receiver.forward import destinations_of
+    from playhead_receiver.memory import return_large_blocks
     from playhead_receiver.server import Receiver
+    from playhead_receiver.store.costs import load_prices
     from playhead_receiver.store.retention import policy_of
 
     settings = session.settings
+    forward = forward or (settings.forward,)
+    return_large_blocks()
     sys.setswitchinterval(SWITCH_S)
     file = AccessFile(session.data_dir)
     has_tokens = TokenBook(file).any_live()
@@ -105,7 +118,10 @@ def command(
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         with receiver:
-            _announce(session, receiver, forward)
+            _announce(session, receiver, [one.endpoint for one in destinations_of(forward)])
+            load_prices()
+            gc.freeze()  # what is here now stays: no collection has to look at it again
+            gc.set_threshold(COLLECT_AFTER)
             signal.sigwait(STOPPING)
             session.say("stopping")
     finally:
@@ -124,7 +140,7 @@ def _tls(certificate: str | None, key: str | None, client_ca: str | None) -> Tls
     return Tls(certificate, key, client_ca or "")
 
 
-def _announce(session: Session, receiver: Receiver, forward: tuple[str, ...]) -> None:
+def _announce(session: Session, receiver: Receiver, forward: list[str]) -> None:
     http, grpc, query = receiver.http_endpoint, receiver.grpc_endpoint, receiver.query_endpoint
     if session.as_json:
         session.print_json(
@@ -135,7 +151,7 @@ def _announce(session: Session, receiver: Receiver, forward: tuple[str, ...]) ->
                 "query": query,
                 "data_dir": str(session.data_dir),
                 "store": session.store_name,
-                "forward": list(forward),
+                "forward": forward,
                 "pid": os.getpid(),
             }
         )
