@@ -78,11 +78,13 @@ def command(
     from playhead_receiver.access import TokenBook
     from playhead_receiver.access.database import AccessFile
     from playhead_receiver.faces.shown import Limits
+    from playhead_receiver.memory import return_large_blocks
     from playhead_receiver.server import Receiver
     from playhead_receiver.store.costs import load_prices
     from playhead_receiver.store.retention import policy_of
 
     settings = session.settings
+    return_large_blocks()
     sys.setswitchinterval(SWITCH_S)
     file = AccessFile(session.data_dir)
     has_tokens = TokenBook(file).any_live()
