@@ -146,6 +146,13 @@ def _conditions(query: Query) -> tuple[str, list[str], list[Any]]:
                 kind,
                 word,
             )
+    if query.origin:
+        want(
+            "run.trace_id IN (SELECT other.trace_id FROM run AS other WHERE other.origin <> ''"
+            " AND other.origin >= ? AND other.origin < ?)",
+            query.origin,
+            query.origin + "~",
+        )
     want("summary IS NOT NULL")
     if query.mode == "record":
         want("mode NOT IN ('replay', 'service')")
