@@ -6,6 +6,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -17,7 +18,7 @@ PACK: dict[str, Callable[[bytes], bytes]] = {
     "": bytes,
     "gzip": lambda body: gzip.compress(body, 1),
     "deflate": lambda body: zlib.compress(body, 1),
-    "zstd": zstandard.ZstdCompressor(level=1).compress,
+    "zstd": lambda body: zstandard.compress(body, 1),
 }
 STRANGE: list[Any] = [
     *(None, True, False, 0, -1, 1 << 31, 1 << 63, 1 << 64, -(1 << 63) - 1, 1.5, 1e308, -0.0),
@@ -92,11 +93,11 @@ class Mutants:
                 case 1:
                     del holder[key]
                 case 2 if isinstance(holder, list):
-                    holder[key:key] = holder[:3]
+                    holder[key:key] = deepcopy(holder[:3])
                 case 3:
                     holder[key] = json.loads('{"values": [' * 90 + "1" + "]}" * 90)
                 case _:
-                    holder[key] = random.choice(STRANGE)
+                    holder[key] = deepcopy(random.choice(STRANGE))
         body = json.dumps(found).encode()
         return self._damaged(body) if random.random() < 0.3 else body
 
