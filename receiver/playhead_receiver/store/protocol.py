@@ -131,6 +131,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Least first; else greatest, which is newest, first. Equals come in order of their trace ids."""
     after: str = ""
     """Only what comes behind this place; `place_of` says that of the last run of a page."""
+    traces: frozenset[bytes] | None = None
+    """Only runs with these trace ids."""
 
 
 class Change(msgspec.Struct, frozen=True):
