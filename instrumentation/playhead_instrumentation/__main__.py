@@ -6,11 +6,13 @@
     replay --tape FILE --now FILE [--scratch FOLDER] [--origin RUN] [--live TOOL]… [--allow HOST]…
     replay --tape FILE --now FILE [--forks FILE] [--origin RUN] [--live TOOL]… [--allow HOST]…
            [--check FILE]… -- [-m MODULE | SCRIPT] ARGUMENTS…
+    warm --control FD --tape FILE --scratch FOLDER --isolation FILE [--leave-out PACKAGE]…
     fork --tape FILE --plan FILE [--forks FILE] [--cwd FOLDER] -- [-m MODULE | SCRIPT] ARGUMENTS…
 
 ``record --tape`` writes a tape file and sends nothing anywhere. ``replay`` answers from the tape and
-writes what happens to another. ``fork`` answers from the tape as far as it goes, goes on for real, and
-is recorded; the plan is that of `playhead_semconv.plans`. Exit status: the program's.
+writes what happens to another. ``warm`` waits, and forks such replays. ``fork`` answers from the tape as
+far as it goes, goes on for real, and is recorded; the plan is that of `playhead_semconv.plans`. Exit
+status: the program's.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ def main(words: list[str]) -> None:
     try:
         if words[:1] == ["replay"]:
             program = _replay(words[1:])
+        elif words[:1] == ["warm"]:
+            program = _warm(words[1:])
         elif words[:1] == ["fork"]:
             program = _fork(words[1:])
         else:
@@ -61,7 +65,14 @@ def _record(words: list[str]) -> Program:
     return program
 
 
-def _replay(words: list[str]) -> Program | Service:
+def _warm(words: list[str]) -> Program | Service:
+    from playhead_instrumentation.bootstrap.warm import wait
+
+    return _replay(wait(words), waited=True)
+
+
+def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
+    """``waited``: this is the fork of a process that waited for it."""
     from playhead_instrumentation.bootstrap.replayed import Replayed
 
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation replay")
@@ -89,7 +100,8 @@ def _replay(words: list[str]) -> Program | Service:
         tuple(asked.check),
         Replayed.held(),
     )
-    running = replayed.start(load(asked.tape))
+    tape = load(asked.tape)
+    running = replayed.begin(tape) if waited else replayed.start(tape)
     return _served(running.driver, program)
 
 

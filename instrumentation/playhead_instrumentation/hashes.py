@@ -79,6 +79,17 @@ def _standing_in(original: Any) -> Any:
     return _Stands(original.__name__, (original,), body)
 
 
+def _hashing_new(original: Any) -> Any:
+    """The ``__new__`` of a task: one that starts eagerly is put into a set while it already runs."""
+
+    def new(cls: Any, *_: object, **__: object) -> Any:
+        task = original.__new__(cls)
+        task._playhead_hash = _made(task, "hash")
+        return task
+
+    return new
+
+
 def _patch_asyncio() -> None:
     module: Any = asyncio
     for name, home in (("Future", asyncio.futures), ("Task", asyncio.tasks)):
@@ -86,6 +97,8 @@ def _patch_asyncio() -> None:
         if _ORIGINAL in vars(original):
             continue
         ours = _standing_in(original)
+        if name == "Task":
+            ours.__new__ = _hashing_new(original)
         for place in (module, home):
             if getattr(place, name, None) is original:
                 setattr(place, name, ours)

@@ -76,6 +76,10 @@ class Lane:
         self._spawned[function] = count
         return Lane(f"{self.name}/{function}.{count}", self)
 
+    def counts(self) -> tuple[dict[str, int], dict[str, int]]:
+        """How many exchanges of each kind there were, and tasks and threads of each function."""
+        return dict(self._ordinals), dict(self._spawned)
+
     def restart(self) -> None:
         """Count from the start again."""
         self._ordinals.clear()

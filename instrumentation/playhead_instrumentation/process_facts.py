@@ -52,6 +52,7 @@ class Process:
             a.PLAYHEAD_RUN_LEVEL: level(),
             **(attributes or {}),
         }
+        self._settings = settings
         self._level = level
         self._sink = sink
         self._run = run or (lambda: (b"", b""))
@@ -65,8 +66,14 @@ class Process:
         self._redactor = redactor
         self._imported = Imported()
 
-    def begin(self) -> None:
-        """Append the start fact and start the heartbeat; again in the child of every fork."""
+    def begin(self, attributes: Mapping[str, Any] | None = None) -> None:
+        """Append the start fact and start the heartbeat; again in the child of every fork.
+
+        ``attributes``: it turned out only now what program runs; more of the start fact.
+        """
+        if attributes is not None:
+            program = _program(self._settings, self._redactor)
+            self.attributes |= {**program, a.PLAYHEAD_RUN_LEVEL: self._level(), **attributes}
         self._start()
         at_fork.before_fork(self._before_fork)
         at_fork.in_child(self._after_fork)
@@ -147,8 +154,21 @@ class Process:
 
 def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
     """What a process-start fact and a run root say of the program, credentials removed."""
-    script, words = command()
     cwd = os.getcwd()
+    return {
+        **_program(settings, redactor),
+        a.PLAYHEAD_RUN_CWD: cwd,
+        a.PLAYHEAD_RUN_INTERPRETER: sys.executable,
+        a.PLAYHEAD_RUN_PYTHON_VERSION: ".".join(map(str, sys.version_info[:3])),
+        a.PLAYHEAD_RUN_PACKAGES: packages(),
+        a.PLAYHEAD_RUN_ENVIRONMENT: environment(os.environ, redactor),
+        a.PLAYHEAD_RUN_HASH_SEED: os.environ.get("PYTHONHASHSEED") or "random",
+        **surroundings(cwd),
+    }
+
+
+def _program(settings: Settings, redactor: Redactor) -> dict[str, Any]:
+    script, words = command()
     agent = settings.agent or Path(script.removeprefix("-m ")).stem
     source = {a.PLAYHEAD_RUN_SOURCE: redactor.text(given)} if (given := _source()) else {}
     return {
@@ -156,14 +176,7 @@ def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
         a.PLAYHEAD_RUN_ARGV: redactor.arguments(words),
         a.PLAYHEAD_RUN_SCRIPT: script,
         a.PLAYHEAD_RUN_SCRIPT_DIGEST: _digest_of_file(script),
-        a.PLAYHEAD_RUN_CWD: cwd,
-        a.PLAYHEAD_RUN_INTERPRETER: sys.executable,
-        a.PLAYHEAD_RUN_PYTHON_VERSION: ".".join(map(str, sys.version_info[:3])),
-        a.PLAYHEAD_RUN_PACKAGES: packages(),
-        a.PLAYHEAD_RUN_ENVIRONMENT: environment(os.environ, redactor),
-        a.PLAYHEAD_RUN_HASH_SEED: os.environ.get("PYTHONHASHSEED") or "random",
         **source,
-        **surroundings(cwd),
     }
 
 

@@ -30,7 +30,7 @@ from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.process_facts import Process, RunIds
 from playhead_instrumentation.redaction import Redactor
-from playhead_instrumentation.surroundings import folders
+from playhead_instrumentation.surroundings import folders, own_folders
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import ErrorRecord
@@ -97,8 +97,9 @@ class Session:
         """The context in which a request that came with these headers (lower case) is served."""
         self.workspace = driver.files.workspace
         """The files that the run works on; at replay, where they lie in the scratch folder."""
-        self.reopened: Callable[[IndexedTape], Driver] = lambda _: driver
-        """The driver of a fork, at a replay: with the tape that answers there. Set by `start`."""
+        self.reopened: Callable[[IndexedTape, str], Driver] = lambda tape, folder: driver
+        """The driver of a fork, at a replay: with the tape that answers there, and an empty folder for
+        what it writes; without one it has one below that of this process. Set by `start`."""
         self.here: Callable[[], trace.Span] = trace.get_current_span
         """The span that the program is in, at last the root of its run. Set by whoever starts it."""
         self.forks: Sequence[IndexedTape] = ()
@@ -149,10 +150,22 @@ class Session:
 
     def become(self, tape: IndexedTape) -> None:
         """This is a fork, which another tape answers."""
-        self.driver = driver = self.reopened(tape)
+        self._answered_by(tape, "")
+        dies_with(self.driver, tape)
+
+    def begin(self, tape: IndexedTape, scratch: str, attributes: dict[str, Any]) -> None:
+        """This is a fork of a process that waited: the replay of ``tape`` begins.
+
+        ``attributes``: more of the process-start fact.
+        """
+        self.redactor.places = _places(tape)
+        self._answered_by(tape, scratch)
+        self.process.begin(attributes)
+
+    def _answered_by(self, tape: IndexedTape, scratch: str) -> None:
+        self.driver = driver = self.reopened(tape, scratch)
         self.workspace = driver.files.workspace
         lanes.on_end(driver.lane_ended)
-        dies_with(driver, tape)
 
     def forget(self) -> None:
         """After a fork: what is open is the parent's."""
@@ -182,6 +195,7 @@ def start(
     submit: Callable[[Job], None] | None = None,
     context_of: Callable[[Mapping[str, str]], Context] | None = None,
     scratch: str = "",
+    waits: bool = False,
 ) -> Session:
     """Start recording: hook lanes, append the process-start fact, start the heartbeat.
 
@@ -191,7 +205,8 @@ def start(
     ``attributes``: more of the process-start fact (origin, parent instance, …). ``tracer``: by default
     of the global provider. ``submit``: by default jobs are finished at once. ``context_of``: by default
     the trace that the headers name goes on.
-    ``scratch``: an empty folder for what a replay writes.
+    ``scratch``: an empty folder for what a replay writes. ``waits``: the process has no facts of its
+    own; a replay begins in a fork of it, with `Session.begin`.
     ValueError without a sink and an outlet, RuntimeError when a session is running.
     """
     global _current
@@ -215,6 +230,7 @@ def start(
             strict=settings.level == "strict",
             scratch=scratch,
             file_limit_bytes=settings.file_limit_bytes,
+            hidden=own_folders(settings),
             allowed=allowed,
             plan=plan,
             say=say,
@@ -224,10 +240,17 @@ def start(
     mode = "record" if tape is None else "replay" if plan is None else plan.mode
     if tape is not None and plan is not None:
         attributes = {**(attributes or {}), **_spelt(tape)}
-    process = Process(settings, mode, lambda: driver.gate.level, sink, redactor, run, attributes)
+
+    made: Session | None = None
+
+    def level() -> str:
+        return (driver if made is None else made.driver).gate.level
+
+    process = Process(settings, mode, level, sink, redactor, run, attributes)
     lanes.on_end(driver.lane_ended)
-    process.begin()
-    _current = Session(
+    if not waits:
+        process.begin()
+    _current = made = Session(
         settings,
         sink,
         redactor,
@@ -238,7 +261,7 @@ def start(
         submit or (lambda job: job.finish()),
         context_of or (lambda headers: propagate.extract(headers, context=Context())),
     )
-    _current.reopened = lambda tape: opened(tape, scratch and f"{scratch}/{os.getpid()}")
+    _current.reopened = lambda tape, own: opened(tape, own or (scratch and f"{scratch}/{os.getpid()}"))
     _forget_after_fork()
     return _current
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import digest_of
+from playhead_semconv.settings import Settings
 
 LARGEST_BYTES = 4 << 20
 """A larger module is not looked at."""
@@ -33,6 +34,17 @@ def folders(cwd: str) -> list[str]:
         "home": os.path.expanduser("~"),
     }
     return [f"{name}={path}" for name, path in found.items()]
+
+
+def own_folders(settings: Settings) -> list[str]:
+    """Where playhead itself writes: what changes there is not done by the program or its children."""
+    mac = sys.platform == "darwin"
+    data = os.environ.get("XDG_DATA_HOME") or (
+        "~/Library/Application Support" if mac else "~/.local/share"
+    )
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    found = settings.data_dir or f"{data}/playhead", settings.spool_dir or f"{state}/playhead"
+    return [os.path.abspath(os.path.expanduser(path)) for path in found]
 
 
 def describe(cwd: str) -> dict[str, Any]:

@@ -22,6 +22,8 @@ class TapeWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self.of_child: Path | None = None
+        """Where the child of the next fork writes; None: beside this one."""
         self._lock = threading.RLock()
         self._begin(path)
         at_fork.in_child(self._after_fork)
@@ -30,6 +32,11 @@ class TapeWriter:
     def instance(self) -> bytes:
         """The process instance whose facts these are."""
         return self._instance
+
+    @property
+    def count(self) -> int:
+        """How many facts there are."""
+        return self._next
 
     def append(self, fact: Fact) -> int:
         """Write one fact; its number, also where it could not be written."""
@@ -51,4 +58,8 @@ class TapeWriter:
     def _after_fork(self) -> None:
         self._lock = threading.RLock()
         os.close(self._file)
-        self._begin(self._path.with_suffix(f".{os.getpid()}{self._path.suffix}"))
+        if self.of_child is not None:
+            self._path, self.of_child = self.of_child, None
+            self._begin(self._path)
+        else:
+            self._begin(self._path.with_suffix(f".{os.getpid()}{self._path.suffix}"))

@@ -11,7 +11,7 @@ import itertools
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -98,14 +98,17 @@ class Workspace:
         *,
         place: Callable[[str], str] | None = None,
         changed: Callable[[str], None] | None = None,
+        hidden: Collection[str] = (),
         limit_bytes: int = LIMIT_BYTES,
         most: int = MOST,
     ) -> None:
         """``roots``: absolute paths. ``place``: where a path really lies, by default where it says.
 
-        ``changed``: told of each path that `apply` changes.
+        ``changed``: told of each path that `apply` changes. ``hidden``: folders below the roots that are
+        not looked into.
         """
         self.names: Final = names
+        self._hidden: Final = frozenset(hidden)
         self._roots: dict[str, None] = dict.fromkeys(roots)
         self._place = place
         self._changed = changed
@@ -119,11 +122,13 @@ class Workspace:
         """What the program itself has changed since the last look."""
 
     @classmethod
-    def of_process(cls, limit_bytes: int = LIMIT_BYTES, *, recorded_cwd: str = "") -> Workspace:
+    def of_process(
+        cls, limit_bytes: int = LIMIT_BYTES, *, recorded_cwd: str = "", hidden: Collection[str] = ()
+    ) -> Workspace:
         """Of the folder that this process works in."""
         cwd = os.getcwd()
         names = Names(cwd, os.path.expanduser("~"), recorded_cwd=recorded_cwd)
-        return cls(names, [cwd], limit_bytes=limit_bytes)
+        return cls(names, [cwd], hidden=hidden, limit_bytes=limit_bytes)
 
     def placed(self, place: Callable[[str], str], changed: Callable[[str], None]) -> Workspace:
         """The same, whose paths really lie elsewhere."""
@@ -132,6 +137,7 @@ class Workspace:
             self._roots,
             place=place,
             changed=changed,
+            hidden=self._hidden,
             limit_bytes=self._limit_bytes,
             most=self._most,
         )
@@ -223,7 +229,7 @@ class Workspace:
                 return Look(found, whole=False)
             found[folder] = inside
             left -= len(inside)
-            waiting += folders
+            waiting += [one for one in folders if one not in self._hidden]
         return Look(found)
 
     def _again(self, last: Look, paths: Iterable[str]) -> Look:
@@ -246,7 +252,8 @@ class Workspace:
             except OSError:
                 folders[home].pop(name, None)
                 continue
-            if stat.S_ISDIR(state[0]) and os.path.basename(path) not in IGNORED:
+            hidden = path in self._hidden or os.path.basename(path) in IGNORED
+            if stat.S_ISDIR(state[0]) and not hidden:
                 found = self._look([path]).folders
                 folders |= {folder: found[folder] for folder in found if folder}
         return Look(folders, last.whole)

@@ -151,7 +151,7 @@ class Usage(msgspec.Struct, frozen=True, array_like=True):
         return bool(self.input or self.output)
 
 
-class SpanSummary(msgspec.Struct, frozen=True):
+class SpanSummary(msgspec.Struct, frozen=True, gc=False):
     """What lists and folds need to know of a span."""
 
     trace_id: bytes
@@ -267,12 +267,12 @@ class Surroundings(msgspec.Struct, frozen=True):
     tail: bytes
     end: bytes
 
-    def framed(self, span: bytes) -> bytes:
-        """`ResourceSpans` bytes that hold exactly ``span``."""
-        lead = b"\x12" + _varint(len(span))
-        inner = _varint(len(self.head) + len(lead) + len(span) + len(self.tail))
-        parts = self.resource, b"\x12", inner, self.head, lead, span, self.tail, self.end
-        return b"".join(parts)
+    def tail_of(self, span: bytes) -> bytes:
+        """What stands behind the resource in `ResourceSpans` bytes that hold exactly ``span``."""
+        size = len(span)
+        lead = _varint(size)
+        inner = _varint(len(self.head) + 1 + len(lead) + size + len(self.tail))
+        return b"".join((b"\x12", inner, self.head, b"\x12", lead, span, self.tail, self.end))
 
 
 def surroundings(entry: Any, scoped: Any) -> Surroundings:
@@ -286,7 +286,7 @@ def surroundings(entry: Any, scoped: Any) -> Surroundings:
 
 
 def open_frame(otlp: bytes) -> tuple[bytes, bytes]:
-    """Resource and span of what `Surroundings.framed` made. `MalformedOtlp` if it is not exactly one."""
+    """Resource and span of `ResourceSpans`. `MalformedOtlp` if it does not hold exactly one."""
     try:
         entry = Entry.FromString(otlp)
     except DecodeError as problem:
@@ -303,19 +303,22 @@ def parse_span(span: bytes) -> Any:
         view = SpanView.FromString(span)
     except DecodeError as problem:
         raise MalformedOtlp(f"span cannot be decoded: {problem}") from None
-    for field, value, size in (
-        ("trace_id", view.trace_id, 16),
-        ("span_id", view.span_id, 8),
+    for field, value, zeros in (
+        ("trace_id", view.trace_id, _NO_TRACE),
+        ("span_id", view.span_id, _NO_SPAN),
     ):
-        if len(value) != size:
-            raise MalformedOtlp(f"{field} has {len(value)} bytes instead of {size}")
-        if not any(value):
+        if len(value) != len(zeros):
+            raise MalformedOtlp(f"{field} has {len(value)} bytes instead of {len(zeros)}")
+        if value == zeros:
             raise MalformedOtlp(f"{field} is all zeros")
     if len(view.parent_span_id) not in (0, 8):
         raise MalformedOtlp(f"parent_span_id has {len(view.parent_span_id)} bytes instead of 8")
     if max(view.start_time_unix_nano, view.end_time_unix_nano) >= 1 << 63:
         raise MalformedOtlp("a time of the span lies beyond the year 2262")
     return view
+
+
+_NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
 
 
 def _text(at: Any, name: str) -> str:
@@ -337,6 +340,10 @@ def _hex(text: str, size: int) -> bytes:
 
 
 def _varint(number: int) -> bytes:
+    if number < 0x80:
+        return bytes((number,))
+    if number < 0x4000:
+        return bytes((number & 0x7F | 0x80, number >> 7))
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)

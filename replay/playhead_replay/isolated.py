@@ -43,6 +43,16 @@ def main(words: list[str]) -> None:
     """See the module."""
     split = words.index("--")
     options, command = words[:split], words[split + 1 :]
+    enter(options)
+    try:
+        os.execvp(command[0], command)
+    except OSError as problem:
+        sys.stderr.write(f"{command[0]}: {problem.strerror}\n")
+        raise SystemExit(127) from None
+
+
+def enter(options: list[str]) -> None:
+    """Have this process be as they say. It must have one thread."""
     values = dict(zip(options[::2], options[1::2], strict=True))
     enforced: list[str] = []
     network, scratch = values.get("--network") == "none", values.get("--scratch", "")
@@ -54,11 +64,6 @@ def main(words: list[str]) -> None:
     with open(values["--said"], "w", encoding="utf-8") as said:
         said.write("\n".join(enforced))
     _die_with(int(values["--parent"]))
-    try:
-        os.execvp(command[0], command)
-    except OSError as problem:
-        sys.stderr.write(f"{command[0]}: {problem.strerror}\n")
-        raise SystemExit(127) from None
 
 
 def _die_with(parent: int) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 PROBE_TIMEOUT_S = 10.0
 
-_SCRIPT = Path(__file__).with_name("isolated.py")
+SCRIPT = Path(__file__).with_name("isolated.py")
 
 
 def isolated(scratch: Path, said: Path, *, network: bool, files: bool) -> list[str]:
@@ -22,10 +22,17 @@ def isolated(scratch: Path, said: Path, *, network: bool, files: bool) -> list[s
     """
     if sys.platform != "linux":
         return []
-    words = [sys.executable, "-I", "-S", str(_SCRIPT), "--parent", str(os.getpid()), "--said", str(said)]
+    asked = options(scratch, said, parent=os.getpid(), network=network, files=files)
+    return [sys.executable, "-I", "-S", str(SCRIPT), *asked, "--"]
+
+
+def options(scratch: Path, said: Path, *, parent: int, network: bool, files: bool) -> list[str]:
+    """The same for a process that is there already (`isolated.enter`) and dies with ``parent``."""
+    if sys.platform != "linux":
+        return []
+    words = ["--parent", str(parent), "--said", str(said)]
     words += ["--network", "none"] if network else []
-    words += ["--scratch", str(scratch)] if files else []
-    return [*words, "--"]
+    return [*words, *(["--scratch", str(scratch)] if files else [])]
 
 
 def enforced(said: Path) -> frozenset[str]:

@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from playhead_replay.report import ProcessCheck, Report
 from playhead_replay.run import Run, gaps_of
 from playhead_replay.surroundings import differences, here_from, moved
 from playhead_replay.tapefile import read_tape_file, read_unfinished, write_tape_file
+from playhead_replay.warm import Warm
 from playhead_semconv import attributes as a
 from playhead_semconv.environment import is_kept
 from playhead_semconv.errors import ReplayFailed, TapeGap, TapeMissing, UsageError
@@ -36,7 +37,7 @@ STAND_IN = "playhead-replay"
 CREDENTIALS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 """Set to the stand-in where the tape does not say which variables the program had."""
 
-DROPPED = ("TRACEPARENT", "TRACESTATE", "OTEL_", "PLAYHEAD_")
+DROPPED = ("TRACEPARENT", "TRACESTATE", "OTEL_", "PLAYHEAD_", "PYTEST_")
 """Variables, by how they begin, that are the launcher's own and not the program's."""
 
 STARTERS = (
@@ -75,6 +76,8 @@ class Replay:
     """Exit status of the child, negative for a signal."""
     stdout: bytes
     stderr: bytes
+    warm: bool = False
+    """Whether it was the fork of a process that had waited."""
 
 
 def replay(
@@ -89,6 +92,7 @@ def replay(
     allow: Collection[str] = (),
     checks: Collection[str | Path] = (),
     say: Callable[[str], None] | None = None,
+    warm: Warm | None = None,
 ) -> Replay:
     """Execute the recorded command of ``run`` again, from its tape alone, and compare.
 
@@ -98,6 +102,7 @@ def replay(
     the replay is written. ``live``: tools that run for real; ``allow``: hosts that may be reached where
     the tape does not answer. ``checks``: files of check functions that look at each span. ``environ``:
     what the child inherits, by default this process's environment.
+    ``warm``: what may spare the process the import of its libraries.
     ``say`` is told what is different from the recording, before anything is started.
 
     `TapeMissing`, `TapeGap`, `ScriptChanged` before anything is started; `ReplayFailed` when the
@@ -135,6 +140,7 @@ def replay(
             for name in names
             for word in (option, name)
         ],
+        None if children else warm,
     )
     with tempfile.TemporaryDirectory(prefix="playhead-replay-") as temporary:
         scratch = Path(temporary)
@@ -175,6 +181,7 @@ class _Again:
     """Of files."""
     environ: Mapping[str, str]
     options: list[str]
+    warm: Warm | None = None
     forks: dict[Path, list[ChildProcess]] = field(default_factory=dict[Path, list[ChildProcess]])
     """Of the process whose files are in a folder."""
 
@@ -199,20 +206,25 @@ class _Again:
         recorded, now, said = (scratch / name for name in ("recorded.tape", "now.tape", "enforced"))
         forks, written = self.forks[scratch], scratch / "written"
         written.mkdir()
-        start = isolated(scratch, said, network=self.no_network, files=self.no_changes)
-        start += [words[0], "-m", "playhead_instrumentation", "replay"]
-        start += ["--tape", str(recorded), "--now", str(now), "--scratch", str(written)]
+        interpreter, *program = words
+        asked = ["--tape", str(recorded), "--now", str(now), "--scratch", str(written)]
         if forks:
-            start += ["--forks", str(scratch / "forks.tape")]
+            asked += ["--forks", str(scratch / "forks.tape")]
         if self.run.trace_id:
-            start += ["--origin", _run_id(self.run)]
-        done = _execute(
-            [*start, *self.options, "--", *words[1:]], folder, environ, scratch, forks=bool(forks)
-        )
+            asked += ["--origin", _run_id(self.run)]
+        asked += [*self.options, "--", *program]
+        isolation = {"network": self.no_network, "files": self.no_changes}
+        done = None
+        if self.warm is not None and not forks and not self.options:
+            done = _execute_warm(self.warm, interpreter, asked, folder, environ, scratch, isolation)
+        if done is None:
+            start = [*isolated(scratch, said, **isolation), interpreter]
+            start += ["-m", "playhead_instrumentation", "replay", *asked]
+            done = _execute(start, folder, environ, scratch, forks=bool(forks))
         if keep is not None and now.exists():
             shutil.copyfile(now, keep)
         tape = read_tape_file(recorded).tape
-        result = _result(self.run, tape, now, done)
+        result = replace(_result(self.run, tape, now, done), warm=done.warm)
         by_kernel = enforced(said)
         result.report.network = "kernel" if "network" in by_kernel else "process"
         result.report.files = "kernel" if "files" in by_kernel else "process"
@@ -345,6 +357,7 @@ class _Done:
     returncode: int
     stdout: bytes
     stderr: bytes
+    warm: bool = False
 
 
 def _execute(
@@ -389,6 +402,28 @@ def _execute(
         stdout.seek(0)
         stderr.seek(0)
         return _Done(returncode, stdout.read(), stderr.read())
+
+
+def _execute_warm(
+    warm: Warm,
+    interpreter: str,
+    words: list[str],
+    cwd: Path,
+    environ: dict[str, str],
+    scratch: Path,
+    isolation: Mapping[str, bool],
+) -> _Done | None:
+    """The same in a fork of a process that waits; None where there is none."""
+    returncode = warm.execute(
+        interpreter, words, folder=cwd, environ=environ, scratch=scratch, **isolation
+    )
+    if returncode is None:
+        for left in ("over", "written"):
+            shutil.rmtree(scratch / left, ignore_errors=True)
+        (scratch / "written").mkdir()
+        return None
+    said = [(scratch / name).read_bytes() for name in ("stdout", "stderr")]
+    return _Done(returncode, *said, warm=True)
 
 
 def _until_over(over: int, scratch: Path) -> None:

@@ -54,6 +54,11 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
         """Whole content without a digest: a chunk of a stream."""
         return cls(b"", len(data), data)
 
+    @property
+    def tells(self) -> bool:
+        """Whether it says which bytes have its digest: it is no reference to them."""
+        return bool(self.digest) and (self.inline is not None or self.base is not None)
+
 
 class ExchangeId(msgspec.Struct, frozen=True, array_like=True):
     """Names an exchange within a process instance; the same at record and at replay."""

@@ -68,7 +68,7 @@ class IndexedTape:
         if fact.name == e.PLAYHEAD_BLOB:
             digest = bytes.fromhex(fact.attributes[a.PLAYHEAD_BLOB_DIGEST])
             self._blobs.setdefault(digest, array("q")).append(seq)
-        elif body is not None and body.digest and (body.inline is not None or body.base is not None):
+        elif body is not None and body.tells:
             self._contents.setdefault(body.digest, seq)
         if id is not None:
             if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST:
@@ -173,7 +173,9 @@ class IndexedTape:
                 content = found or Content(content.digest, -1, self._blob(content.digest))
                 continue
             if size is None or size > content.base_bytes:
-                tail = content.inline if content.inline is not None else self._blob(content.digest)
+                tail = content.inline
+                if tail is None:
+                    tail = self._blob(content.digest, content.base_bytes)
                 pieces.append(tail if size is None else tail[: size - content.base_bytes])
                 size = content.base_bytes
             content = Content(content.base, -1)
@@ -186,15 +188,28 @@ class IndexedTape:
         while self._whole_bytes > KEPT_BYTES and len(self._whole) > 1:
             self._whole_bytes -= len(_drop_first(self._whole) or b"")
 
-    def _blob(self, digest: bytes) -> bytes:
+    def _blob(self, digest: bytes, start: int = 0) -> bytes:
         if digest not in self._blobs:
             raise TapeError(f"content {digest.hex()[:16]} is not on the tape")
-        parts = [self._at(seq) for seq in self._blobs[digest]]
-        parts.sort(key=lambda fact: int(fact.attributes[a.PLAYHEAD_BLOB_OFFSET]))
-        return b"".join(part.body.inline or b"" for part in parts if part.body is not None)
+        return joined(map(self._at, self._blobs[digest]), start)
 
     def _at(self, seq: int) -> Fact:
         return self._facts[bisect_left(self._seqs, seq)]
+
+
+def joined(parts: Iterable[Fact], start: int = 0) -> bytes:
+    """What blob facts of one digest hold from the byte ``start`` on; a piece may be there twice."""
+    pieces = [
+        (int(part.attributes[a.PLAYHEAD_BLOB_OFFSET]), part.body.inline)
+        for part in parts
+        if part.body is not None and part.body.inline is not None
+    ]
+    found: list[bytes] = []
+    for offset, piece in sorted(pieces):
+        if offset <= start < offset + len(piece):
+            found.append(piece[start - offset :])
+            start = offset + len(piece)
+    return b"".join(found)
 
 
 class MemoryTape(IndexedTape):

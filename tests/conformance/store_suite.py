@@ -39,7 +39,7 @@ from playhead_semconv.errors import (
     TapeError,
     UsageError,
 )
-from playhead_semconv.facts import Content, ExchangeId, Fact
+from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
 from playhead_semconv.folds import fold_exchanges
 from playhead_semconv.otlp import set_attributes
 
@@ -371,6 +371,40 @@ class StoreSuite:
         assert tape.read(Content(tail.digest, tail.size, b"!", whole.digest, whole.size)) == (
             b"".join(parts) + b"!"
         )
+
+    def test_a_tail_of_blobs_is_put_together_and_gone_on_from(self, store: Store):
+        first = Content.of(b"question")
+        tail = bytes(1_500_000)
+        whole = first.inline + tail if first.inline else b""
+        second = Content(digest_of(whole), len(whole), None, first.digest, first.size)
+        last = whole + b"answer"
+        third = Content(digest_of(last), len(last), b"answer", second.digest, second.size)
+        parts = [
+            Fact(
+                START_NS,
+                1,
+                e.PLAYHEAD_BLOB,
+                attributes={
+                    a.PLAYHEAD_BLOB_DIGEST: second.digest.hex(),
+                    a.PLAYHEAD_BLOB_OFFSET: first.size + offset,
+                    a.PLAYHEAD_BLOB_SIZE: second.size,
+                },
+                body=Content.chunk(tail[offset : offset + (1 << 20)]),
+            )
+            for offset in (0, 1 << 20, 0, 1 << 20)  # it was said twice
+        ]
+        asked = [
+            Fact(START_NS, 1, e.PLAYHEAD_EXCHANGE_REQUEST, body=body) for body in (first, second, third)
+        ]
+        facts = [
+            msgspec.structs.replace(fact, instance=b"i" * 16, seq=number)
+            for number, fact in enumerate([asked[0], *parts, *asked[1:]])
+        ]
+        store.commit(Batch(facts=facts))
+        tape = store.tape(b"i" * 16)
+        assert tape.read(second) == whole
+        assert store.tape(b"i" * 16).read(third) == last
+        assert store.tape(b"i" * 16).read(Content(second.digest, second.size)) == whole
 
     def test_content_that_is_not_there_or_not_true_is_refused(self, store: Store):
         lie = Content(b"l" * 32, 3, b"lie")

@@ -135,6 +135,25 @@ def test_a_blob_is_joined_from_its_parts_and_verified():
         MemoryTape([part(0, 0, data[:10])]).read(Content(digest, 15))
 
 
+def test_a_blob_may_be_there_twice_and_in_other_pieces():
+    whole = bytes(range(50))
+    digest = digest_of(whole)
+    first = fact(0, e.PLAYHEAD_READ, body=Content.of(whole[:7] + b"else"))
+    assert first.body is not None
+    parts = [
+        fact(
+            1 + place,
+            e.PLAYHEAD_BLOB,
+            attributes={a.PLAYHEAD_BLOB_DIGEST: digest.hex(), a.PLAYHEAD_BLOB_OFFSET: offset},
+            body=Content.chunk(whole[offset : offset + 20]),
+        )
+        for place, offset in enumerate((0, 20, 40, 7, 27, 47, 0, 20, 40))
+    ]
+    extension = Content(digest, len(whole), None, first.body.digest, 7)
+    for asked in (Content(digest, len(whole)), extension):
+        assert MemoryTape([first, *parts]).read(asked) == whole
+
+
 def test_the_tail_of_an_extension_may_be_in_blob_facts():
     whole = b"head" + b"x" * 10 + b"y" * 5
     digest = digest_of(whole)

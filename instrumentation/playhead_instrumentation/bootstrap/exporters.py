@@ -15,21 +15,23 @@ GROUP = "playhead_bounded_exporter"
 log = logging.getLogger(__name__)
 
 
-def bound_exporters() -> None:
+def bound_exporters(*, late: bool = False) -> None:
     """From now on every `BatchSpanProcessor` exports through the byte-bounded wrapper.
 
     Spans that carry whole messages would otherwise make requests that a receiver refuses, and the stock
-    exporter then drops all of the batch. Does nothing where no wrapper is installed.
+    exporter then drops all of the batch. Does nothing where no wrapper is installed. ``late``: load it
+    where such a processor is made, which few programs do.
     """
-    bounded = _wrapper()
     batch: Any = export.BatchSpanProcessor
     original = batch.__init__
-    if bounded is None or hasattr(original, "__playhead__"):
+    if (not late and _wrapper() is None) or hasattr(original, "__playhead__"):
         return
 
     @functools.wraps(original)
     def init(processor: Any, span_exporter: Any, *args: Any, **kwargs: Any) -> None:
-        original(processor, bounded(span_exporter), *args, **kwargs)
+        bounded = _wrapper()
+        exporter = span_exporter if bounded is None else bounded(span_exporter)
+        original(processor, exporter, *args, **kwargs)
 
     init.__dict__["__playhead__"] = True
     batch.__init__ = init

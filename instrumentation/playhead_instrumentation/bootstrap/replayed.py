@@ -10,7 +10,7 @@ import msgspec
 
 from playhead_instrumentation import checks, session
 from playhead_instrumentation.bootstrap.children import SITE
-from playhead_instrumentation.bootstrap.start import start_recording
+from playhead_instrumentation.bootstrap.start import begin_replay, start_recording
 from playhead_instrumentation.boundaries.process_words import WORKER
 from playhead_instrumentation.drivers import dies_with
 from playhead_instrumentation.drivers.allowed import Allowed
@@ -60,12 +60,17 @@ class Replayed:
             allowed=Allowed(frozenset(self.live), frozenset(self.allow)),
             scratch=scratch,
         )
-        running = session.current()
-        if running is None or not running.driver.closed:
-            raise ReplayFailed("the replay could not start, and the program is not run for real")
+        running = _running()
         if beside:
             dies_with(running.driver, tape)
         running.forks = forks
+        running.for_worker = self._told
+        return running
+
+    def begin(self, tape: IndexedTape) -> Session:
+        """The same in a fork of a process that waited: of a run of one process, and nothing is real."""
+        begin_replay(tape, self.origin, self.scratch)
+        running = _running()
         running.for_worker = self._told
         return running
 
@@ -77,6 +82,13 @@ class Replayed:
             "PYTHONPATH": os.pathsep.join(dict.fromkeys(path)),
         }
         return Told(variables, [self.held_descriptor] if self.held_descriptor >= 0 else [])
+
+
+def _running() -> Session:
+    running = session.current()
+    if running is None or not running.driver.closed:
+        raise ReplayFailed("the replay could not start, and the program is not run for real")
+    return running
 
 
 def start_worker() -> None:

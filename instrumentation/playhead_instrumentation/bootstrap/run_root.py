@@ -57,8 +57,13 @@ class RunRoot:
         links: Sequence[trace.Link] = (),
         ids: IdGenerator | None = None,
         on_open: Callable[[], None] | None = None,
+        waits: bool = False,
     ) -> None:
-        """``parent``: the span of another process that started this one; ``on_open`` is told once."""
+        """``parent``: the span of another process that started this one; ``on_open`` is told once.
+
+        ``waits``: nothing runs here; a run begins in a fork.
+        """
+        self._waits = waits
         self.name = "run"
         self.attributes: dict[str, Any] = {}
         self._tracer = tracer
@@ -120,6 +125,10 @@ class RunRoot:
             return context
         return trace.set_span_in_context(self.open(), context)
 
+    def begin(self, links: Sequence[trace.Link]) -> None:
+        """In the fork of a process that waited."""
+        self._waits, self._links = False, links
+
     def end(self, attributes: Mapping[str, Any] | None = None, failure: str | None = None) -> None:
         """End the root, if it was opened and is still open. ``failure``: why the process fails."""
         span = self.span
@@ -131,7 +140,8 @@ class RunRoot:
             end_span(span)
 
     def _before_fork(self) -> None:
-        self.open()
+        if not self._waits:
+            self.open()
 
     def _after_fork(self) -> None:
         parent = self.span.get_span_context() if self.span is not None else None

@@ -33,6 +33,7 @@ from playhead_instrumentation.bootstrap.exporters import bound_exporters
 from playhead_instrumentation.bootstrap.notices import Notices
 from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.run_root import RunRoot, described
+from playhead_instrumentation.boundaries import entropy, files_covered
 from playhead_instrumentation.boundaries.process_words import EXCHANGE, PARENT
 from playhead_instrumentation.clients import anthropic, openai
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
@@ -75,6 +76,7 @@ def start_recording(
     allowed: Allowed = NOTHING,
     plan: Plan | None = None,
     scratch: str = "",
+    waits: bool = False,
 ) -> Recording | None:
     """Record this process from now on. Once: later calls give the same recording. Never raises.
 
@@ -82,7 +84,8 @@ def start_recording(
     environment and the configuration files. ``tape`` and ``sink``: replay; the exchanges of the tape
     answer, the facts go to the sink. ``origin``: run id of the run that is replayed. ``allowed``: what
     a replay may do for real. ``plan``, with a ``tape`` and without a ``sink``: a fork of it.
-    ``scratch``: an empty folder for what a replay writes.
+    ``scratch``: an empty folder for what a replay writes. ``waits``: nothing runs here; replays begin in
+    forks of this process, with `begin_replay`.
 
     None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``).
     """
@@ -108,11 +111,28 @@ def start_recording(
             origin = plan.origin
         _recording = recording = Recording(settings, notices)
         try:
-            _start(recording, configure, tape, sink, origin, allowed, plan, scratch)
+            _start(recording, configure, tape, sink, origin, allowed, plan, scratch, waits)
         except Exception as failure:
             log.debug("playhead could not start", exc_info=True)
             notices.problem(f"cannot record: {failure}")
         return recording
+
+
+def begin_replay(tape: IndexedTape, origin: str, scratch: str) -> None:
+    """In a fork of a process that waited: what `start_recording` does that a replay has of its own.
+
+    ``scratch``: an empty folder for what it writes. RuntimeError where nothing waited.
+    """
+    recording = _recording
+    if recording is None or recording.session is None or recording.root is None:
+        raise RuntimeError("no recording has been started")
+    running, root = recording.session, recording.root
+    root.begin(_links(origin))
+    running.begin(tape, scratch, _more_of_start(origin))
+    root.name, root.attributes = described(recording.settings.agent, running.process.attributes)
+    files_covered.answered_by(running)
+    entropy.put_back(running)
+    recording.calls.worker.start()
 
 
 def fork_of(tape: IndexedTape, plan: Plan) -> None:
@@ -136,6 +156,7 @@ def _start(
     allowed: Allowed,
     plan: Plan | None,
     scratch: str,
+    waits: bool,
 ) -> None:
     settings, notices = recording.settings, recording.notices
     PATCHES.on_failure = notices.unpatched
@@ -145,7 +166,8 @@ def _start(
     recording.exit_status.watch()
     plumbing = Patches()
     plumbing.on_failure = notices.unpatched
-    plumbing.attempt("BatchSpanProcessor", bound_exporters)
+    # While nothing is shipped: to load it takes a tenth of a replay.
+    plumbing.attempt("BatchSpanProcessor", partial(bound_exporters, late=recording.outlet is None))
     recording.providers.install(plumbing)
     _configured(configure, notices)
     recording.providers.ensure()
@@ -159,6 +181,7 @@ def _start(
         links=_links(origin),
         ids=getattr(trace.get_tracer_provider(), "id_generator", None) or RandomIdGenerator(),
         on_open=(lambda: _announce(recording)) if tape is None else None,
+        waits=waits,
     )
     if sink is not None or recording.outlet is not None:
         recording.session = running = session.start(
@@ -171,6 +194,7 @@ def _start(
             allowed=allowed,
             plan=plan,
             scratch=scratch,
+            waits=waits,
             say=notices.problem,
             tracer=recording.providers.tracer,
             submit=recording.calls.worker.submit,
@@ -188,7 +212,8 @@ def _start(
     openai.watch(PATCHES, recording.calls)
     anthropic.watch(PATCHES, recording.calls)
     _watch_children(recording, plumbing)
-    recording.calls.worker.start()
+    if not waits:
+        recording.calls.worker.start()
 
 
 def _more_of_start(origin: str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import random
 import sys
 import tempfile
 import uuid
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
@@ -32,6 +33,9 @@ UUIDS = ("uuid1", "uuid4", "uuid6", "uuid7")
 """Of ``uuid_utils``, which does not ask Python for time and entropy."""
 
 _urandom: Final = os.urandom
+
+on_draw: Callable[[str, tuple[Any, ...]], None] | None = None
+"""Told of draws of the shared generator: name of the function and its arguments."""
 
 
 def watch(patches: Patches, session: Session) -> None:
@@ -107,6 +111,8 @@ def _cover_draws() -> None:
 
 
 def _drawn(kind: str, reads: Reads, live: Any, *arguments: Any) -> Any:
+    if on_draw is not None:
+        on_draw(kind.rpartition(".")[2], arguments)
     if not lanes.current().of_request:
         return live(*arguments)
     return reads.read(kind, functools.partial(live, *arguments))

@@ -213,13 +213,15 @@ def _cover() -> None:
 
 
 def _rebind(module: Any, covered: dict[int, Any]) -> None:
-    """Put ours where a module holds an original: as a global, or as the default of an argument."""
+    """Put ours where a module holds an original: global, static method, default of an argument."""
     holding = dict(cast("dict[str, Any]", vars(module)))
     for name, value in holding.items():
         if id(value) in covered:
             setattr(module, name, covered[id(value)])
-        owned = cast("dict[str, Any]", vars(value)) if isinstance(value, type) else {name: value}
-        for function in owned.values():
+        owned = dict(cast("dict[str, Any]", vars(value))) if isinstance(value, type) else {name: value}
+        for own, function in owned.items():
+            if isinstance(function, staticmethod) and id(function.__func__) in covered:
+                setattr(value, own, staticmethod(covered[id(function.__func__)]))
             if isinstance(function, FunctionType) and function.__defaults__:
                 found = tuple(covered.get(id(one), one) for one in function.__defaults__)
                 if found != function.__defaults__:

@@ -6,6 +6,7 @@ import functools
 import io
 import os
 import weakref
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from playhead_instrumentation.boundaries import readers
@@ -94,8 +95,9 @@ def _really(path: Any, place: str | None, flags: int) -> int:
 def _settle_when_closed(files: Files, stream: Any, closefd: bool) -> None:
     """Have `Files.closing` called by what closes the file, whatever layer of the stream is closed.
 
-    The raw file closes through its attribute ``close``, also when it is collected. It may not be held by
-    what stands there, or it would be collected later than before.
+    The raw file closes through its attribute ``close``, also when it is collected. What stands there
+    holds it until then where it has layers above it, which close it when they are collected; held where
+    it has none, it would be collected later than before.
     """
     try:
         fd = stream.fileno()
@@ -107,19 +109,30 @@ def _settle_when_closed(files: Files, stream: Any, closefd: bool) -> None:
     raw = getattr(raw, "raw", raw)
     if not isinstance(raw, io.FileIO):
         return
-    alive = weakref.ref(raw)
+    reach = weakref.ref(raw) if raw is stream else functools.partial(_itself, raw)
+    cast("Any", raw).close = _settling_close(files, fd, reach)
+
+
+def _itself(raw: io.FileIO) -> io.FileIO:
+    return raw
+
+
+def _settling_close(files: Files, fd: int, reach: Callable[[], io.FileIO | None]) -> Callable[[], None]:
+    # Bound here, for it may run when the interpreter has cleared its modules.
+    really, close_fd = io.FileIO.close, _os_close
     left = [fd]
 
     def close() -> None:
-        found = alive()
-        if left and not (found is not None and found.closed):
+        raw = reach()
+        if left and not (raw is not None and raw.closed):
             files.closing(left.pop())
-            if found is None:
-                _os_close(fd)
-        if found is not None:
-            io.FileIO.close(found)
+            if raw is None:
+                close_fd(fd)
+        if raw is not None:
+            vars(raw).pop("close", None)
+            really(raw)
 
-    cast("Any", raw).close = close
+    return close
 
 
 def closing(original: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from playhead_instrumentation.drivers import quiet_hooks, wakes
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
@@ -40,6 +40,7 @@ def open_driver(
     strict: bool = False,
     scratch: str = "",
     file_limit_bytes: int = LIMIT_BYTES,
+    hidden: Collection[str] = (),
     allowed: Allowed = NOTHING,
     plan: Plan | None = None,
     say: Callable[[str], None] = lambda text: None,
@@ -48,16 +49,17 @@ def open_driver(
 
     ``strict``: record one delivery at a time. Where that is not possible the gate's level says so.
     ``scratch``: an empty folder for what a replay writes, by default one that goes with the process.
+    ``hidden``: folders in which no child changes anything.
     ``allowed``: what a replay may do for real. ``say``: told where a fork parts from its tape.
     """
     quiet_hooks.install()
     wakes.hook_clocks()
     if tape is not None and plan is not None:
-        return _open_branch(sink, redactor, tape, plan, scratch, file_limit_bytes, say)
+        return _open_branch(sink, redactor, tape, plan, scratch, file_limit_bytes, hidden, say)
     if tape is None:
         gate = StrictGate() if strict else OpenGate()
         driver = Driver(sink, redactor, World(), gate)
-        workspace = Workspace.of_process(file_limit_bytes)
+        workspace = Workspace.of_process(file_limit_bytes, hidden=hidden)
         driver.files = Files(sink, redactor, driver.declare, driver.effect, workspace, file_limit_bytes)
     else:
         player = Player(tape, allowed)
@@ -65,7 +67,7 @@ def open_driver(
         driver = Driver(sink, redactor, player, gate, player.lane_ends, tape, player.wakes, allowed)
         gate.on_moved = driver.moved
         _expect(driver, player, player.order)
-        workspace = Workspace.of_process(file_limit_bytes, recorded_cwd=player.cwd)
+        workspace = Workspace.of_process(file_limit_bytes, recorded_cwd=player.cwd, hidden=hidden)
         driver.files = PlayedFiles(
             sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, file_limit_bytes
         )
@@ -97,6 +99,7 @@ def _open_branch(
     plan: Plan,
     scratch: str,
     file_limit_bytes: int,
+    hidden: Collection[str],
     say: Callable[[str], None],
 ) -> Driver:
     """The driver of a fork or a resume."""
@@ -109,7 +112,7 @@ def _open_branch(
     driver.states = States(sink, redactor, driver.declare, tape, plan.states, linked=True)
     gate.on_moved = driver.moved
     _expect(driver, branch, order)
-    workspace = Workspace.of_process(file_limit_bytes, recorded_cwd=branch.cwd)
+    workspace = Workspace.of_process(file_limit_bytes, recorded_cwd=branch.cwd, hidden=hidden)
     files = driver.files = BranchFiles(
         sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, file_limit_bytes
     )

@@ -220,7 +220,7 @@ class TapeGate(HeldGate):
         """Who waits for what the tape does not hold; a thread that ends with its process later."""
         if not self._never or not self._refuses():
             return None
-        patient = REAL.now_s() <= self._progress_s + LEFT_BEHIND_S
+        patient = self._idled_s() <= LEFT_BEHIND_S
         return next((one for one in self._never if not (patient and _is_daemon(one.place))), None)
 
     def _refuses(self) -> bool:

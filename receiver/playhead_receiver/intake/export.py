@@ -27,8 +27,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from playhead_receiver.intake.budget import Budget
 from playhead_receiver.intake.shapes import check_shape
 from playhead_receiver.span_view import Envelope, parse_span, resource_summary, surroundings
-from playhead_receiver.store.prepare import ReadSpan
-from playhead_receiver.store.protocol import Batch, Store
+from playhead_receiver.store.protocol import Batch, ReadSpan, Store
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import instance_of, is_fact, unpack_record
@@ -116,7 +115,6 @@ class Intake:
             resource = entry.resource
             for scoped in entry.scopes:
                 scope, around = scoped.scope, surroundings(entry, scoped)
-                shared = len(around.resource)
                 for item in scoped.items:
                     try:
                         resource_summary(resource)
@@ -125,8 +123,7 @@ class Intake:
                     except MalformedOtlp as problem:
                         rejections.add(problem)
                         continue
-                    otlp = around.framed(item)
-                    spans.append(ReadSpan(view.trace_id, view.span_id, otlp, view, resource, shared))
+                    spans.append(ReadSpan(view, resource, around.resource, around.tail_of(item)))
         if spans:
             self._store.commit(Batch(spans=spans))
         with self.counted.lock:

@@ -6,12 +6,16 @@ It differs from protobuf's own JSON mapping in one thing that matters: ids are h
 from __future__ import annotations
 
 import base64
+import math
+import re
 from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
 from google.protobuf import json_format
 from google.protobuf.message import Message
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from playhead_semconv.errors import MalformedOtlp
 
@@ -27,34 +31,106 @@ _HOLDERS = (
 )
 """The lists that lead to objects with ids."""
 
+_ITEMS: dict[str, type[Message]] = {"spans": Span, "logRecords": LogRecord}
+"""The lists of what is rejected alone."""
+
+_ESCAPE = re.compile(
+    rb"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+"""An escape of JSON: a pair of surrogates, or one alone, or anything else."""
+
+_INT64 = range(-(1 << 63), 1 << 63)
+
+_UNREADABLE = (
+    json_format.ParseError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    KeyError,
+    OverflowError,
+    RecursionError,
+)
+
 
 def binary_of_json(body: bytes, kind: type[Message]) -> bytes:
     """The binary form of a request of ``kind``. `MalformedOtlp` if ``body`` is none.
 
-    Unknown fields are ignored, as OTLP demands. An id that is not hexadecimal becomes empty, so that
-    its span or record is rejected alone.
+    Unknown fields are ignored, as OTLP demands. An id that is not hexadecimal becomes empty, and so does
+    a span or record that cannot be read, so that it is rejected alone. JavaScript's exporter writes what
+    protobuf cannot say: half of a character becomes U+FFFD, an integer that is none of 64 bits a double,
+    as its exporters of protobuf do.
     """
-    try:
-        found = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as problem:
-        raise MalformedOtlp(f"the body is not JSON: {problem}") from None
+    found = _decoded(body)
     if not isinstance(found, dict):
         raise MalformedOtlp("the body is not a JSON object")
-    _recode_ids(found, _base64_of_hex)
-    message = kind()
+    request = cast(dict[str, Any], found)
+    _recode_ids(request, _base64_of_hex)
     try:
-        json_format.ParseDict(cast(dict[str, Any], found), message, ignore_unknown_fields=True)
-        return message.SerializeToString()
-    except (
-        json_format.ParseError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        KeyError,
-        OverflowError,
-        RecursionError,
-    ) as problem:
+        return _read(request, kind).SerializeToString()
+    except _UNREADABLE:
+        pass
+    try:
+        _widen(request)
+        _empty_unreadable(request)
+        return _read(request, kind).SerializeToString()
+    except _UNREADABLE as problem:
         raise MalformedOtlp(f"the body is no {kind.__name__}: {problem}") from None
+
+
+def _decoded(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as problem:
+        mended = _ESCAPE.sub(lambda escape: b"\\ufffd" if escape[2] else escape[0], body)
+        if mended != body:
+            return _decoded(mended)
+        raise MalformedOtlp(f"the body is not JSON: {problem}") from None
+
+
+def _read(found: dict[str, Any], kind: type[Message]) -> Message:
+    return json_format.ParseDict(found, kind(), ignore_unknown_fields=True)
+
+
+def _widen(found: Any) -> None:
+    waiting = [found]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, list):
+            waiting += node
+        elif isinstance(node, dict):
+            value = cast(dict[str, Any], node)
+            waiting += value.values()
+            if "intValue" in value and _is_beyond(value["intValue"]):
+                value["doubleValue"] = float(value.pop("intValue"))
+
+
+def _is_beyond(number: Any) -> bool:
+    try:
+        return math.isfinite(float(number)) and int(number) not in _INT64
+    except (TypeError, ValueError, OverflowError):
+        return False
+
+
+def _empty_unreadable(node: dict[str, Any]) -> None:
+    for key, value in node.items():
+        if not isinstance(value, list):
+            continue
+        items = cast(list[Any], value)
+        if key in _ITEMS:
+            node[key] = [item if _is_readable(item, _ITEMS[key]) else {} for item in items]
+        elif key in _HOLDERS:
+            for item in items:
+                if isinstance(item, dict):
+                    _empty_unreadable(cast(dict[str, Any], item))
+
+
+def _is_readable(item: Any, kind: type[Message]) -> bool:
+    try:
+        _read(item, kind)
+    except _UNREADABLE:
+        return False
+    return True
 
 
 def json_of(message: Message) -> bytes:

@@ -5,6 +5,7 @@ Where a price is in proportion to the tokens it is asked once, not for every spa
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from decimal import Decimal
 from functools import lru_cache
@@ -35,6 +36,11 @@ def cost_of(calls: Iterable[tuple[Label, Usage, int]]) -> tuple[int | None, list
         else:
             total = price if total is None else total + price
     return (None if total is None else round(total * NANO)), list(unpriced)
+
+
+def load_prices() -> None:
+    """Read the prices now; else that is done when the first is asked for."""
+    _rates("gpt-4o", "", "openai", time.time_ns() // DAY_NS)
 
 
 def _price(model: str, asked_model: str, provider: str, usage: Usage, began_ns: int) -> Decimal | None:

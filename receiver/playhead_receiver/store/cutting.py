@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 from blake3 import blake3
 
-from playhead_receiver.store.seams import Body, bodies, list_end, seams
+from playhead_receiver.store.seams import Body, bodies, list_end, plain_bodies, seams
 
 DIGEST_BYTES = 16
 KEPT_BYTES = 32 * 1024 * 1024
 KEPT_PER_KEY = 2
 
 
-class Piece(msgspec.Struct):
+class Piece(msgspec.Struct, gc=False):
     """A large value of a span."""
 
     offset: int
@@ -31,7 +31,7 @@ class Piece(msgspec.Struct):
     base_bytes: int = 0
 
 
-class CutSpan(msgspec.Struct):
+class CutSpan(msgspec.Struct, gc=False):
     """A span in two: what is its own, and its large values."""
 
     rest: bytes
@@ -40,72 +40,78 @@ class CutSpan(msgspec.Struct):
     """The first bytes of the digest of the whole."""
 
 
-class _Tip(msgspec.Struct):
+class _Tip(msgspec.Struct, gc=False):
     text: bytes
     digest: bytes
     hasher: Any
 
 
 class Cutter:
-    """Cuts spans. Keeps the latest values of a trace, which the next ones begin with; any thread."""
+    """Cuts spans. Keeps the latest values of a trace, which the next ones begin with.
+
+    Used by the thread that has its `turn`: several that cut at once would only wait for each other, the
+    interpreter's lock in between.
+    """
 
     def __init__(self) -> None:
-        self._tips: OrderedDict[tuple[bytes, bytes], list[_Tip]] = OrderedDict()
+        self._tips: OrderedDict[tuple[bytes, bytes], tuple[_Tip, ...]] = OrderedDict()
         self._bytes = 0
-        self._lock = threading.Lock()
+        self.turn = threading.Lock()
 
-    def cut(self, trace_id: bytes, span: bytes) -> CutSpan | None:
-        """``span`` in two; None if it has no large values."""
-        found = bodies(span)
+    def cut(self, trace_id: bytes, span: bytes, plain: bool = False) -> CutSpan | None:
+        """``span`` in two; None if it has no large values. ``plain``: it has them in attributes only."""
+        found = plain_bodies(span) if plain else bodies(span)
         if not found:
             return None
-        rest: list[bytes] = []
+        parts: list[bytes] = []
         pieces: list[Piece] = []
         at = size = 0
         for body in found:
-            whole = span[body.begin : body.end]
-            end = body.begin + (list_end(whole) if body.kind == 1 else len(whole))
-            rest.append(span[at : body.begin])
+            parts.append(span[at : body.begin])
             size += body.begin - at
-            pieces.append(self._piece(trace_id, body, whole, end - body.begin, size))
-            at = end
-        rest.append(span[at:])
-        cut = CutSpan(b"".join(rest), pieces, check_of(span))
-        return cut if together(cut.rest, [(one.offset, one.body) for one in pieces]) == span else None
+            piece = self._piece(trace_id, span, body, size)
+            parts.append(piece.body)
+            pieces.append(piece)
+            at = body.begin + len(piece.body)
+        parts.append(span[at:])
+        if b"".join(parts) != span:
+            return None
+        return CutSpan(b"".join(parts[::2]), pieces, check_of(span))
 
-    def _piece(self, trace_id: bytes, found: Body, whole: bytes, end: int, offset: int) -> Piece:
-        body = whole if end == len(whole) else whole[:end]
+    def _piece(self, trace_id: bytes, span: bytes, found: Body, offset: int) -> Piece:
+        begin, end, kind = found.begin, found.end, found.kind
+        if kind == 1:
+            end = list_end(span, begin, end)
+        size = end - begin
         key = (trace_id, found.key)
-        with self._lock:
-            tips = self._tips.get(key, ())
-            tip = next((one for one in tips if body.startswith(one.text)), None)
-        if tip is None:
-            hasher = blake3(body)
-            cuts, base, base_bytes = None, b"", 0
+        for tip in self._tips.get(key, ()):
+            known = len(tip.text)
+            if known <= size and span.startswith(tip.text, begin):
+                break
         else:
-            base, base_bytes = tip.digest, len(tip.text)
-            hasher = tip.hasher.copy()
-            hasher.update(body[base_bytes:])
-            cuts = _seams_behind(body, base_bytes, found.kind)
+            body = span[begin:end]
+            hasher = blake3(body)
+            digest = hasher.digest()[:DIGEST_BYTES]
+            self._keep(key, _Tip(body, digest, hasher), None)
+            return Piece(offset, body, digest, kind, None)
+        if known == size:
+            return Piece(offset, tip.text, tip.digest, kind, None)
+        body = span[begin:end]
+        hasher = tip.hasher.copy()
+        hasher.update(body[known:])
         digest = hasher.digest()[:DIGEST_BYTES]
-        if tip is None or len(body) > base_bytes:
-            self._keep(key, _Tip(body, digest, hasher), tip)
-        return Piece(offset, body, digest, found.kind, cuts, base, base_bytes)
+        self._keep(key, _Tip(body, digest, hasher), tip)
+        return Piece(offset, body, digest, kind, _seams_behind(body, known, kind), tip.digest, known)
 
     def _keep(self, key: tuple[bytes, bytes], tip: _Tip, instead: _Tip | None) -> None:
-        with self._lock:
-            tips = self._tips.setdefault(key, [])
-            self._tips.move_to_end(key)
-            if instead is not None and instead in tips:
-                tips.remove(instead)
-                self._bytes -= len(instead.text)
-            tips.insert(0, tip)
-            self._bytes += len(tip.text)
-            while len(tips) > KEPT_PER_KEY:
-                self._bytes -= len(tips.pop().text)
-            while self._bytes > KEPT_BYTES and len(self._tips) > 1:
-                _, dropped = self._tips.popitem(last=False)
-                self._bytes -= sum(len(one.text) for one in dropped)
+        before = self._tips.get(key, ())
+        others = [one for one in before if one is not instead]
+        tips = self._tips[key] = (tip, *others[: KEPT_PER_KEY - 1])
+        self._tips.move_to_end(key)
+        self._bytes += sum(len(one.text) for one in tips) - sum(len(one.text) for one in before)
+        while self._bytes > KEPT_BYTES and len(self._tips) > 1:
+            _, dropped = self._tips.popitem(last=False)
+            self._bytes -= sum(len(one.text) for one in dropped)
 
 
 def check_of(span: bytes) -> bytes:

@@ -24,7 +24,8 @@ from playhead_receiver.span_view import (
 from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.cutting import CutSpan, Cutter
 from playhead_receiver.store.frames import compress, decompress
-from playhead_receiver.store.protocol import Batch, StoredSpan
+from playhead_receiver.store.protocol import Batch, ReadSpan, StoredSpan
+from playhead_receiver.store.seams import FAMILY_ATTRIBUTES
 from playhead_semconv.facts import Content, Fact, digest_of
 
 OFFLOAD_BYTES = 512 * 1024
@@ -34,17 +35,6 @@ _encode_label = msgspec.msgpack.Encoder().encode
 _encode_facts = msgspec.msgpack.Encoder().encode
 _decode_facts: msgspec.msgpack.Decoder[list[Fact]] = msgspec.msgpack.Decoder(list[Fact])
 _decode_digests: msgspec.msgpack.Decoder[dict[int, bytes]] = msgspec.msgpack.Decoder(dict[int, bytes])
-
-
-class ReadSpan(StoredSpan, frozen=True):
-    """A span that was looked at already, so that it need not be again."""
-
-    view: Any
-    """Its `SpanView`, checked."""
-    resource: bytes
-    """The OTLP resource."""
-    resource_end: int
-    """How many of the bytes at the beginning hold it."""
 
 
 class FactRun(msgspec.Struct):
@@ -67,7 +57,7 @@ class FactRun(msgspec.Struct):
         return self.facts[-1].seq
 
 
-class PreparedSpan(msgspec.Struct):
+class PreparedSpan(msgspec.Struct, gc=False):
     """A span. Its bytes are the resource's and ``tail``, joined."""
 
     summary: SpanSummary
@@ -107,8 +97,9 @@ def prepare(batch: Batch, blobs: Blobs, cutter: Cutter) -> Prepared:
     `MalformedOtlp` if a span is none; nothing of the batch is stored then.
     """
     runs = [fact_run(facts, blobs) for facts in consecutive(batch.facts)]
-    bundles = _bundles(batch.spans, cutter)
-    size = sum(len(run.data) for run in runs) + sum(len(span.otlp) for span in batch.spans)
+    with cutter.turn:
+        bundles = _bundles(batch.spans, cutter)
+    size = sum(len(run.data) for run in runs) + sum(span.size_bytes for span in batch.spans)
     return Prepared(runs, bundles, dict(batch.resources), size)
 
 
@@ -188,24 +179,30 @@ def open_run(data: bytes, offloaded: bytes | None, blobs: Blobs) -> list[Fact]:
     return facts
 
 
-def _bundles(spans: Sequence[StoredSpan], cutter: Cutter) -> list[Bundle]:
-    by_trace: dict[bytes, dict[bytes, PreparedSpan]] = {}
+def _bundles(spans: Sequence[StoredSpan | ReadSpan], cutter: Cutter) -> list[Bundle]:
+    by_trace: dict[bytes, dict[bytes, tuple[PreparedSpan, bool]]] = {}
     for stored in spans:
         span = stored if isinstance(stored, ReadSpan) else _read(stored)
-        summary = summarize(span.view)
-        at = span.resource_end
-        about = resource_summary(span.resource)
+        view = span.view
+        summary = summarize(view)
         ready = PreparedSpan(
-            summary, span.otlp[:at], about, span.otlp[at:], None, encode_label(summary.label)
+            summary,
+            span.resource_field,
+            resource_summary(span.resource),
+            span.tail,
+            None,
+            encode_label(summary.label),
         )
         known = by_trace.setdefault(summary.trace_id, {})
         before = known.get(summary.span_id)
-        if before is None or summary.end_ns > before.summary.end_ns:
-            known[summary.span_id] = ready
+        if before is None or summary.end_ns > before[0].summary.end_ns:
+            known[summary.span_id] = ready, is_plain(view)
+    bundles: list[Bundle] = []
     for trace_id, known in by_trace.items():
-        for ready in known.values():
-            ready.cut = cutter.cut(trace_id, ready.tail)
-    return [Bundle(trace_id, list(known.values())) for trace_id, known in by_trace.items()]
+        for ready, plain in known.values():
+            ready.cut = cutter.cut(trace_id, ready.tail, plain)
+        bundles.append(Bundle(trace_id, [ready for ready, _ in known.values()]))
+    return bundles
 
 
 def _read(span: StoredSpan) -> ReadSpan:
@@ -216,8 +213,13 @@ def _read(span: StoredSpan) -> ReadSpan:
         start += 1
     end = start + 1 + len(resource)
     leads = otlp[:1] == b"\x0a" and resource and otlp[start + 1 : end] == resource
-    view = parse_span(own)
-    return ReadSpan(span.trace_id, span.span_id, otlp, view, resource, end if leads else 0)
+    at = end if leads else 0
+    return ReadSpan(parse_span(own), resource, otlp[:at], otlp[at:])
+
+
+def is_plain(view: Any) -> bool:
+    """Whether a span has large values in attributes of their own only: neither in events nor in rows."""
+    return not view.events and len(view.attributes) <= FAMILY_ATTRIBUTES
 
 
 @lru_cache(maxsize=4096)

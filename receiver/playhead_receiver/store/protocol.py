@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -24,11 +24,32 @@ class StoredSpan(msgspec.Struct, frozen=True):
     otlp: bytes
     """OTLP `ResourceSpans` that holds exactly this span, its resource and its scope."""
 
+    @property
+    def size_bytes(self) -> int:
+        """Of all of it."""
+        return len(self.otlp)
+
+
+class ReadSpan(msgspec.Struct, frozen=True):
+    """A span that was looked at. ``resource_field`` and ``tail`` are `StoredSpan.otlp` in two."""
+
+    view: Any
+    """Its `SpanView`, checked."""
+    resource: bytes
+    """The OTLP resource."""
+    resource_field: bytes
+    tail: bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all of it."""
+        return len(self.resource_field) + len(self.tail)
+
 
 class Batch(msgspec.Struct):
     """What one commit stores: the content of one or several OTLP requests."""
 
-    spans: Sequence[StoredSpan] = ()
+    spans: Sequence[StoredSpan | ReadSpan] = ()
     facts: Sequence[Fact] = ()
     resources: dict[bytes, bytes] = {}
     """Process instance → OTLP `Resource` bytes, for instances in this batch."""

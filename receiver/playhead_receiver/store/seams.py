@@ -36,9 +36,15 @@ _ATTRIBUTE_TAG, _EVENTS = 9 << 3 | 2, 11
 _EVENT_ATTRIBUTES = 3
 _KEY, _VALUE = 1, 2
 _STRING, _ARRAY, _KVLIST, _BYTES = 1, 5, 6, 7
+_VALUE_TAG = _VALUE << 3 | 2
+_KINDS = {kind << 3 | 2: kind for kind in (_STRING, _ARRAY, _KVLIST, _BYTES)}
+_OPENING, _CLOSING, _SPACE = b"[] "
+
+_LARGE_ATTRIBUTE = re.compile(rb"\x4a(?:[\x61-\x7f]|[\x80-\xff]{1,4}[\x01-\x7f])\x0a[\x01-\x7f]")
+"""Tag and length of an attribute of 97 bytes and more, tag and length of its key."""
 
 
-class Body(msgspec.Struct):
+class Body(msgspec.Struct, gc=False):
     """A slice of a span's bytes that may stand elsewhere too."""
 
     key: bytes
@@ -64,6 +70,37 @@ def bodies(span: bytes) -> list[Body]:
     return found
 
 
+def plain_bodies(span: bytes) -> list[Body]:
+    """`bodies` of a span without rows of attributes and without events, found without a walk over it.
+
+    An attribute is taken for one if the sizes within it agree. One that is encoded as nobody does it is
+    overlooked: it stays where it is.
+    """
+    found: list[Body] = []
+    at, size = 0, len(span)
+    while (begins := _LARGE_ATTRIBUTE.search(span, at)) is not None:
+        at = begins.start() + 1
+        try:
+            length, begin = _varint(span, at)
+            end = begin + length
+            key = begins.end()
+            value = key + span[key - 1]
+            if end > size or span[value] != _VALUE_TAG:
+                continue
+            length, inner = _varint(span, value + 1)
+            kind = _KINDS.get(span[inner])
+            if inner + length != end or kind is None:
+                continue
+            length, begin = _varint(span, inner + 1)
+        except (IndexError, ValueError):
+            continue
+        if begin + length == end:
+            at = end
+            if length > LEAST_BYTES:
+                found.append(Body(span[key:value], begin, end, kind))
+    return found
+
+
 def seams(body: bytes, kind: int) -> list[int]:
     """Where ``body`` could be cut, ascending; the last one is where a longer one would go on."""
     if kind == _ARRAY:
@@ -79,12 +116,14 @@ def seams(body: bytes, kind: int) -> list[int]:
     return found[-MOST_SEAMS:]
 
 
-def list_end(body: bytes) -> int:
-    """Where a longer list in text would go on; the length of ``body`` if it is none."""
-    if body[:1] != b"[":
-        return len(body)
-    closing = _LIST_END.search(body, max(0, len(body) - 64))
-    return closing.start() if closing else len(body)
+def list_end(data: bytes, begin: int, end: int) -> int:
+    """Where a longer list in text between ``begin`` and ``end`` would go on; ``end`` if it is none."""
+    if data[begin] != _OPENING:
+        return end
+    if data[end - 1] == _CLOSING and data[end - 2] > _SPACE:
+        return end - 1
+    closing = _LIST_END.search(data, max(begin, end - 64), end)
+    return closing.start() if closing else end
 
 
 def fields(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int, int]]:

@@ -21,10 +21,11 @@ from playhead_replay.goldens.file import read_golden, write_golden
 from playhead_replay.goldens.merging import answered, below
 from playhead_replay.goldens.places import FOLDER, own_name, place_of
 from playhead_replay.goldens.replayed import Expectation, Replayed, failure
-from playhead_replay.launch import replay
+from playhead_replay.launch import Replay, replay
 from playhead_replay.run import Run
 from playhead_replay.tapefile import SUFFIX, read_tape_file, read_unfinished
-from playhead_semconv.errors import PlayheadError, TapeMissing
+from playhead_replay.warm import Warm
+from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeMissing
 
 Event: TypeAlias = Literal["used", "created", "updated"]
 PROPERTY = "playhead"
@@ -34,6 +35,7 @@ MARKS = ("command", "cwd", "unused", "outcome", "allow", "checks")
 """Keywords of ``pytest.mark.playhead``."""
 
 _happened = pytest.StashKey[dict[str, set[str]]]()
+_warm = pytest.StashKey[Warm]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -69,10 +71,17 @@ def pytest_configure(config: pytest.Config) -> None:
         "allow=[HOST, …], checks=[FILE, …]): the golden of a test, what may differ, what has to hold",
     )
     config.stash[_happened] = {}
+    config.stash[_warm] = Warm()
     if config.getoption("--playhead-record") and _truth("CI") and not _truth(ALLOWED_IN_CI):
         raise pytest.UsageError(
             f"--playhead-record goes live, which is refused under CI unless {ALLOWED_IN_CI}=1"
         )
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Let nothing wait any more."""
+    if _warm in config.stash:
+        config.stash[_warm].close()
 
 
 def _truth(name: str) -> bool:
@@ -172,7 +181,7 @@ class Tapes:
                 run, folder = read_golden(golden)
                 self._note("used", golden)
             kept = Path(scratch, "now.tape")
-            done = replay(
+            done = self._again(
                 run,
                 python=sys.executable,
                 cwd=str(folder),
@@ -204,6 +213,16 @@ class Tapes:
                 pytest.fail(failure(golden, done.report, broken, place, node), pytrace=False)
             return seen
 
+    def _again(self, run: Run, **how: Any) -> Replay:
+        """A replay that shares imports with others where it can; where it differs, one that does not."""
+        try:
+            done = replay(run, **how, warm=self._config.stash[_warm])
+            if not (done.warm and done.report.divergences):
+                return done
+        except ReplayFailed:
+            pass
+        return replay(run, **how)
+
     def _keep(self, golden: Path, tape: Path) -> Path:
         folder = self._config.rootpath / FAILED
         folder.mkdir(parents=True, exist_ok=True)
@@ -231,7 +250,8 @@ class Tapes:
         with tempfile.TemporaryDirectory(prefix="playhead-golden-") as scratch:
             live = Path(scratch, "live.tape")
             start = [sys.executable, "-m", "playhead_instrumentation", "record", "--tape", str(live)]
-            environ = {**os.environ, "PLAYHEAD_LEVEL": "strict", "PYTHONHASHSEED": "0"}
+            mine = {name: it for name, it in os.environ.items() if not name.startswith("PYTEST_")}
+            environ = {**mine, "PLAYHEAD_LEVEL": "strict", "PYTHONHASHSEED": "0"}
             done = subprocess.run([*start, "--", *words], cwd=folder, env=environ, capture_output=True)
             if not live.exists():
                 said = done.stderr.decode(errors="replace")

@@ -126,6 +126,7 @@ print(Path("ws/copy.env").read_text() == Path("ws/secrets.json").read_text())
 @pytest.mark.parametrize("level", ["causal", "strict"])
 def test_every_way_to_work_on_files(level, tmp_path):
     ran = Ran(tmp_path, PROGRAM, PLAYHEAD_LEVEL=level)
+    assert not ran.done.stderr
     (ran.ws / "a.txt").write_text("CHANGED")
     (ran.ws / "kept.txt").unlink()
     done, report = ran.again()

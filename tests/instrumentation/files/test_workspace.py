@@ -9,7 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from playhead_exporter.spool.places import default_spool
+from playhead_instrumentation.surroundings import own_folders
 from playhead_instrumentation.workspace import Change, Names, Workspace
+from playhead_receiver.cli.configuration import data_dir
+from playhead_semconv.settings import Settings
 
 
 def tree(folder: Path) -> dict[str, object]:
@@ -114,6 +118,28 @@ def test_the_folders_of_machines_are_left_out_and_what_the_run_wrote_elsewhere_i
     (outside / "mine").write_text("mine")
     (outside / "other").write_text("other")
     assert [one.path for one in workspace.changes(before)] == [str(outside / "mine")]
+
+
+def test_what_playhead_itself_writes_below_the_folder_of_the_run_is_no_childs(tmp_path: Path):
+    settings = Settings(data_dir=str(tmp_path / "own" / "data"), spool_dir="here/spool")
+    hidden = own_folders(settings)
+    assert hidden == [str(tmp_path / "own" / "data"), os.path.abspath("here/spool")]
+    workspace = Workspace(Names(str(tmp_path), ""), [str(tmp_path)], hidden=hidden)
+    (tmp_path / "own" / "data").mkdir(parents=True)
+    before = workspace.before()
+    (tmp_path / "own" / "data" / "store.sqlite").touch()
+    (tmp_path / "own" / "mine").touch()
+    assert [one.path for one in workspace.changes(before)] == ["./own/mine"]
+    workspace.wrote(str(tmp_path / "own" / "data"))
+    assert str(tmp_path / "own" / "data") not in workspace.before().folders
+
+
+def test_by_default_playhead_writes_to_the_home_of_the_user(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("XDG_DATA_HOME", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", "/state")
+    data, state = own_folders(Settings())
+    assert Path(data) == data_dir(Settings())
+    assert Path(state) == default_spool().parent
 
 
 def test_the_look_after_one_child_is_the_look_before_the_next(tmp_path: Path, monkeypatch: Any):

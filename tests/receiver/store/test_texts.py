@@ -15,7 +15,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_receiver.store import Batch, Store, StoredSpan, open_store
-from playhead_receiver.store.seams import bodies, list_end, seams
+from playhead_receiver.store.seams import bodies, list_end, plain_bodies, seams
 from playhead_semconv.otlp import set_attributes
 
 STEPS = 60
@@ -351,7 +351,7 @@ def comes_back(place: Path, drawn: list[Any], traces: int) -> None:
 @given(text=st.one_of(texts, st.binary(max_size=200).map(lambda data: data.decode("latin-1"))))
 def test_seams_lie_in_the_text(text: str):
     body = text.encode()
-    body = body[: list_end(body)]
+    body = body[: list_end(body, 0, len(body))] if body else body
     found = seams(body, 1)
     assert found == sorted(set(found))
     assert all(0 < one <= len(body) for one in found)
@@ -359,7 +359,7 @@ def test_seams_lie_in_the_text(text: str):
 
 def test_seams_of_a_list_are_the_ends_of_its_elements():
     text = b'[ {"a": "}, {"} ,[1,{}], "x"\n ]'
-    body = text[: list_end(text)]
+    body = text[: list_end(text, 0, len(text))]
     ends = seams(body, 1)
     assert [body[begin:end] for begin, end in zip([0, *ends], ends, strict=False)] == [
         b'[ {"a": "}, {"}',
@@ -370,6 +370,32 @@ def test_seams_of_a_list_are_the_ends_of_its_elements():
 
 
 def test_bytes_that_are_no_span_have_no_large_values():
-    assert bodies(b"\x12\xff\xff") == []
-    assert bodies(os.urandom(500)) == []
+    for found in (bodies, plain_bodies):
+        assert found(b"\x12\xff\xff") == []
+        assert found(os.urandom(500)) == []
+    assert plain_bodies(b"\x4a\xff\xff\xff\xff\x7f\x0a\x01k") == []
+    assert plain_bodies(b"\x4a\x80\x01\x0a\x7f") == []
+    nested = field(9, field(1, b"k") + field(2, field(1, b"x" * 200)))
+    assert [(one.key, one.begin, one.end) for one in plain_bodies(b"J" + nested)] == [
+        (b"k", len(nested) - 199, len(nested) + 1)
+    ]
+
+
+@given(
+    attributes=st.dictionaries(
+        st.text(max_size=140),
+        st.one_of(
+            st.integers(0, 40_000).map(lambda size: "J\n" * (size // 2)),
+            st.binary(max_size=300),
+            st.lists(st.text(max_size=120), max_size=4),
+            st.integers(-5, 1 << 40),
+            st.booleans(),
+        ),
+        max_size=12,
+    )
+)
+def test_large_attributes_are_found_without_a_walk(attributes: dict[str, Any]):
+    otlp = span_with(b"t" * 16, 1, attributes).otlp
+    short_keys = [one for one in bodies(otlp) if 0 < len(one.key) < 128]
+    assert [one for one in plain_bodies(otlp) if one.key] == short_keys
     assert AnyValue.FromString(field(1, b"x")).string_value == "x"

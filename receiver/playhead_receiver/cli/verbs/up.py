@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -22,6 +23,8 @@ FILE = click.Path(exists=True, dir_okay=False)
 SCHEMA_VERSION = 1
 SWITCH_S = 0.001
 """How long a thread may keep others waiting: the one that commits comes back from SQLite often."""
+COLLECT_AFTER = 10_000
+"""New objects until cycles are looked for; requests leave none behind."""
 STOPPING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -76,6 +79,7 @@ def command(
     from playhead_receiver.access.database import AccessFile
     from playhead_receiver.faces.shown import Limits
     from playhead_receiver.server import Receiver
+    from playhead_receiver.store.costs import load_prices
     from playhead_receiver.store.retention import policy_of
 
     settings = session.settings
@@ -106,6 +110,9 @@ def command(
     try:
         with receiver:
             _announce(session, receiver, forward)
+            load_prices()
+            gc.freeze()  # what is here now stays: no collection has to look at it again
+            gc.set_threshold(COLLECT_AFTER)
             signal.sigwait(STOPPING)
             session.say("stopping")
     finally:

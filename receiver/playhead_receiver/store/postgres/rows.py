@@ -250,7 +250,7 @@ class Rows:
                 traces[fact.trace_id] = fact
             if fact.name == e.PLAYHEAD_BLOB:
                 self._index_part(known, fact)
-            elif fact.body is not None and fact.body.digest and fact.body.inline is not None:
+            elif fact.body is not None and fact.body.tells:
                 draft.contents.setdefault((known.row, fact.body.digest), fact.seq)
             if fact.name in _PROCESS:
                 known.fold(fact)

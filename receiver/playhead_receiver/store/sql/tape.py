@@ -8,10 +8,10 @@ from typing import Any
 
 from playhead_receiver.store.prepare import open_run
 from playhead_receiver.store.sql.reader import Reader
-from playhead_semconv import attributes as a
 from playhead_semconv.errors import CorruptTape, TapeError
 from playhead_semconv.facts import Content, Exchange, ExchangeId, Fact, digest_of
 from playhead_semconv.folds import fold_exchanges
+from playhead_semconv.tapes import joined
 
 RUNS_KEPT = 8
 WHOLE_KEPT_BYTES = 32 * 1024 * 1024
@@ -76,26 +76,23 @@ class SqlTape:
 
         `TapeError` if they are not here, `CorruptTape` if they differ from their digest.
         """
-        chain: list[Content] = []
+        chain: list[tuple[Content, bytes]] = []
         while True:
             if content.digest and content.digest in self._whole:
                 self._whole.move_to_end(content.digest)
                 data = self._whole[content.digest]
                 break
-            if content.inline is not None and content.base is None:
-                data = self._kept(content.digest, content.inline)
-                break
-            if content.inline is not None and content.base is not None:
-                chain.append(content)
+            if content.base is not None:
+                tail = content.inline
+                chain.append((content, self._parts(content) if tail is None else tail))
                 content = self._known(content.base)
                 continue
-            parts = self._parts(content.digest)
-            if parts is not None:
-                data = self._kept(content.digest, parts)
+            if content.inline is not None:
+                data = self._kept(content.digest, content.inline)
                 break
             content = self._known(content.digest)
-        for extension in reversed(chain):
-            data = self._kept(extension.digest, data[: extension.base_bytes] + (extension.inline or b""))
+        for extension, tail in reversed(chain):
+            data = self._kept(extension.digest, data[: extension.base_bytes] + tail)
         return data
 
     def _find(self) -> int | None:
@@ -126,32 +123,26 @@ class SqlTape:
         return facts
 
     def _known(self, digest: bytes) -> Content:
-        """The content of this digest, as the tape has it."""
+        """The content of this digest: whole, or an extension."""
         found: Any = self._reader.one(
             "SELECT seq FROM content WHERE instance = ? AND digest = ?", (self._find(), digest)
         )
         fact = self.fact(found[0]) if found is not None else None
-        if fact is not None and fact.body is not None:
+        if fact is not None and fact.body is not None and fact.body.tells:
             return fact.body
-        if digest and self._part_numbers(digest):
-            return Content(digest, -1)
-        raise TapeError(f"content {digest.hex()[:16]} is not on the tape")
+        return Content(digest, -1, self._parts(Content(digest, -1)))
 
-    def _part_numbers(self, digest: bytes) -> list[int]:
+    def _parts(self, content: Content) -> bytes:
+        """What blob facts hold of it: all, or what it adds to its base."""
         rows = self._reader.all(
             "SELECT seq FROM blob_part WHERE instance = ? AND digest = ? ORDER BY seq",
-            (self._find(), digest),
+            (self._find(), content.digest),
         )
-        return [row[0] for row in rows]
-
-    def _parts(self, digest: bytes) -> bytes | None:
-        parts: dict[int, bytes] = {}
-        for seq in self._part_numbers(digest) if digest else ():
-            fact = self.fact(seq)
-            if fact is not None and fact.body is not None and fact.body.inline is not None:
-                offset = fact.attributes.get(a.PLAYHEAD_BLOB_OFFSET)
-                parts.setdefault(offset if isinstance(offset, int) else 0, fact.body.inline)
-        return b"".join(parts[offset] for offset in sorted(parts)) if parts else None
+        if not rows:
+            raise TapeError(f"content {content.digest.hex()[:16]} is not on the tape")
+        return joined(
+            [fact for row in rows if (fact := self.fact(row[0])) is not None], content.base_bytes
+        )
 
     def _kept(self, digest: bytes, data: bytes) -> bytes:
         if not digest:

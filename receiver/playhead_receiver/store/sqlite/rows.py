@@ -134,7 +134,7 @@ class Rows:
                 traces[fact.trace_id] = fact
             if fact.name == e.PLAYHEAD_BLOB:
                 self._index_part(known, fact)
-            elif fact.body is not None and fact.body.digest and fact.body.inline is not None:
+            elif fact.body is not None and fact.body.tells:
                 self._db.execute(
                     "INSERT OR IGNORE INTO content VALUES (?, ?, ?)",
                     (known.row, fact.body.digest, fact.seq),
