@@ -5,9 +5,10 @@
     record [--tape FILE] [--] [-m MODULE | SCRIPT] ARGUMENTS…
     replay --tape FILE --now FILE [--scratch FOLDER] [--origin RUN] [--live TOOL]… [--allow HOST]…
     replay --tape FILE --now FILE [--forks FILE] [--origin RUN] [--live TOOL]… [--allow HOST]…
-           [--check FILE]… -- [-m MODULE | SCRIPT] ARGUMENTS…
+           [--check FILE]… [--headers FILE] -- [-m MODULE | SCRIPT] ARGUMENTS…
     warm --control FD --tape FILE --scratch FOLDER --isolation FILE [--leave-out PACKAGE]…
-    fork --tape FILE --plan FILE [--forks FILE] [--cwd FOLDER] -- [-m MODULE | SCRIPT] ARGUMENTS…
+    fork --tape FILE --plan FILE [--forks FILE] [--cwd FOLDER] [--headers FILE]
+         -- [-m MODULE | SCRIPT] ARGUMENTS…
 
 ``record --tape`` writes a tape file and sends nothing anywhere. ``replay`` answers from the tape and
 writes what happens to another. ``warm`` waits, and forks such replays. ``fork`` answers from the tape as
@@ -20,6 +21,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +29,7 @@ from playhead_instrumentation import checks, process_facts, session
 from playhead_instrumentation.program import Program
 from playhead_instrumentation.tape_files import load, load_several
 from playhead_semconv.errors import PlayheadError, ReplayFailed
+from playhead_semconv.headers import read_headers
 
 if TYPE_CHECKING:
     from playhead_instrumentation.drivers.driver import Driver
@@ -84,9 +87,10 @@ def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
     parser.add_argument("--live", action="append", default=[], help="a tool that runs for real")
     parser.add_argument("--allow", action="append", default=[], help="a host that may be reached")
     parser.add_argument("--check", action="append", default=[], help="a file of check functions")
+    parser.add_argument("--headers", type=Path, help="headers that requests are asked with")
     parser.add_argument("words", nargs=argparse.REMAINDER, help="the program")
     asked = parser.parse_args(words)
-    program = Program.of_words(asked.words)
+    program, headers = Program.of_words(asked.words), _given(asked.headers)
     for path in asked.check:
         checks.load(path)
     process_facts.announce(program.script, program.words(), program.source or "")
@@ -102,16 +106,21 @@ def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
     )
     tape = load(asked.tape)
     running = replayed.begin(tape) if waited else replayed.start(tape)
-    return _served(running.driver, program)
+    return _served(running.driver, program, headers)
 
 
-def _served(driver: Driver, program: Program) -> Program | Service:
+def _given(headers: Path | None) -> dict[str, str]:
+    """Read before anything else: what the program does not open is not let through."""
+    return {} if headers is None else read_headers(headers.read_bytes())
+
+
+def _served(driver: Driver, program: Program, headers: Mapping[str, str]) -> Program | Service:
     """What is run: the program, or its application where the tape is about requests."""
     if not driver.requests:
         return program
     from playhead_instrumentation.service import Service
 
-    return Service(driver, program)
+    return Service(driver, program, headers)
 
 
 def _fork(words: list[str]) -> Program | Service:
@@ -123,9 +132,10 @@ def _fork(words: list[str]) -> Program | Service:
     parser.add_argument("--plan", required=True, type=Path, help="what to do there")
     parser.add_argument("--forks", type=Path, help="the tapes of processes it forks")
     parser.add_argument("--cwd", default=".", help="the folder that the program works in")
+    parser.add_argument("--headers", type=Path, help="headers that requests are asked with")
     parser.add_argument("words", nargs=argparse.REMAINDER, help="the program")
     asked = parser.parse_args(words)
-    program = Program.of_words(asked.words)
+    program, headers = Program.of_words(asked.words), _given(asked.headers)
     tape, plan = load(asked.tape), read_plan(asked.plan.read_bytes())
     forks = [] if asked.forks is None else load_several(asked.forks)
     os.chdir(asked.cwd)
@@ -135,7 +145,7 @@ def _fork(words: list[str]) -> Program | Service:
     if running is None or running.mode != plan.mode:
         raise ReplayFailed("the fork could not start, and the program is not run for real")
     running.forks = forks
-    return _served(running.driver, program)
+    return _served(running.driver, program, headers)
 
 
 if __name__ == "__main__":

@@ -23,10 +23,9 @@ from urllib.parse import quote, quote_plus, unquote_plus
 import blake3
 
 from playhead_instrumentation.scrubbing import Known, Scrubber
+from playhead_semconv.headers import PLACEHOLDER
 from playhead_semconv.places import Places
 from playhead_semconv.settings import Settings
-
-PLACEHOLDER: Final = "[redacted]"
 
 SHORTEST = 8
 """A shorter value is replaced where its name gives it away, and not looked for elsewhere."""

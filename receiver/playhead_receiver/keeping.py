@@ -7,8 +7,9 @@ from pathlib import Path
 
 from playhead_receiver.errands import serve
 from playhead_receiver.store import Upkeep
-from playhead_receiver.store.retention import Policy, apply
+from playhead_receiver.store.retention import Policy, apply, names_of_runs
 from playhead_receiver.threads import Worker
+from playhead_replay.forks.workspace import sweep
 
 POLL_S = 0.5
 RESTS = 9
@@ -20,7 +21,8 @@ EVERY_S = 600.0
 class Keeper(Worker):
     """The thread that sums up runs, joins their frames, and deletes what ``policy`` does not keep.
 
-    It does errands too, what others want done at its data folder. Intake goes first.
+    With forks it deletes their folders. It does errands too, what others want done at its data folder.
+    Intake goes first.
     """
 
     def __init__(self, store: Upkeep, data_dir: Path, policy: Policy | None = None) -> None:
@@ -42,4 +44,5 @@ class Keeper(Worker):
         if self._policy is not None and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + EVERY_S
             apply(self._store, self._policy, time.time_ns())
+            sweep(self._data_dir, lambda: names_of_runs(self._store))
         self._store.compact()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from playhead_receiver.access import Audit, Guard, Tenants, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.faces.shown import Limits, Shown
-from playhead_receiver.forward import Forwarder
+from playhead_receiver.forward import Forwarder, destinations_of
 from playhead_receiver.intake import Intake
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.intake.http import http_app
@@ -27,7 +27,7 @@ from playhead_semconv.errors import ConfigurationError, UsageError
 if TYPE_CHECKING:
     import grpc
 
-    from playhead_receiver.query.serving import Destination, Serving
+    from playhead_receiver.query.serving import Forwarded, Serving
 
 HTTP_PORT = 4318
 GRPC_PORT = 4317
@@ -39,18 +39,17 @@ DRAIN_S = 5.0
 class Receiver:
     """Takes OTLP on ``host`` and stores it in ``data_dir``; a context manager, or `run_forever`.
 
-    ``store``: the URL of a database that keeps the runs instead. ``blobs``: the
-    URL of an object store for their large bodies. Port 0 is any free one; ``grpc_port``
-    None: no gRPC; ``query_port`` None: no query API. ``forward``:
-    OTLP endpoints that get a copy of every span of the data folder's own tenant. ``token``: one that
-    opens everything; those of the folder's `TokenBook` open what they are for. A token is needed where
-    ``guarded``, where ``token`` is given, and where ``host`` is not loopback. ``limit_bytes``: the
-    largest request, after decompression. ``policy``: how long runs are kept; None: for ever.
-    ``faces``: what other viewers are given.
+    ``store``: the URL of a database that keeps the runs instead. ``blobs``: the URL of an object store
+    for their large bodies. Port 0 is any free one; ``grpc_port`` None: no gRPC; ``query_port`` None: no
+    query API. ``forward``: OTLP endpoints that get a copy, in the words of `forward.destination`.
+    ``token``: one that opens everything; those of the folder's `TokenBook` open what they are for. A
+    token is needed where ``guarded``, where ``token`` is given, and where ``host`` is not loopback.
+    ``limit_bytes``: the largest request, after decompression. ``policy``: how long runs are kept; None:
+    for ever. ``faces``: what other viewers are given.
 
     Errors of `start`: `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`,
     `UsageError` if a port is taken, `ConfigurationError` if ``host`` is not loopback and there is no
-    token, or if ``tls`` cannot be used.
+    token, or if ``tls`` cannot be used. `ConfigurationError` at once for what is no destination.
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class Receiver:
         query_port: int | None = None,
         host: str = "127.0.0.1",
         forward: Sequence[str] = (),
-        forward_facts: bool = False,
         token: str = "",
         guarded: bool = False,
         tls: Tls | None = None,
@@ -77,8 +75,7 @@ class Receiver:
         self._blobs_url = blobs
         self._host = host
         self._ports = (http_port, grpc_port, query_port)
-        self._forward = tuple(forward)
-        self._forward_facts = forward_facts
+        self._forward = destinations_of(forward)
         self._token = token
         self._guarded = guarded or bool(token) or not is_loopback(host)
         self._tls = tls
@@ -156,10 +153,10 @@ class Receiver:
                 self._start_grpc(tenants, guard, shown, self._ports[1])
             if self._ports[2] is not None:
                 self._start_query(tenants, guard, audit, shown, self._ports[2])
-            for endpoint in self._forward:
-                forwarder = Forwarder(
-                    self._store, endpoint, self.data_dir, facts_too=self._forward_facts
-                )
+            for destination in self._forward:
+                store = tenants.house(destination.tenant).store
+                base_url = self._faces.url or self.query_endpoint
+                forwarder = Forwarder(store, destination, self.data_dir, base_url=base_url)
                 self._forwarders.append(forwarder)
                 forwarder.start()
             tenants.start()
@@ -253,11 +250,11 @@ class Receiver:
         )
         self._query.start()
 
-    def _destinations(self) -> list[Destination]:
-        from playhead_receiver.query.serving import Destination
+    def _destinations(self) -> list[Forwarded]:
+        from playhead_receiver.query.serving import Forwarded
 
         return [
-            Destination(number, one.sent, one.refused, bool(one.problem))
+            Forwarded(number, one.sent, one.refused, bool(one.problem), one.left_out)
             for number, one in enumerate(self._forwarders, 1)
         ]
 

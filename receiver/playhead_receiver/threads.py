@@ -42,3 +42,6 @@ class Worker:
             except PlayheadError as problem:
                 self.problem = problem.what
                 rest_s = POLL_S
+            except OSError as problem:
+                self.problem = str(problem)
+                rest_s = POLL_S

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, cast
@@ -11,9 +11,12 @@ from playhead_semconv import attributes as a
 from playhead_semconv.difference import Difference, body_difference
 from playhead_semconv.facts import Exchange, Part
 from playhead_semconv.folds import fold_exchanges
+from playhead_semconv.headers import withheld
 from playhead_semconv.seams import Tape
 
 END = "end"
+REFUSALS = (401, 403)
+"""Status of an answer to who may not ask."""
 MARKED = "run"
 
 
@@ -50,6 +53,12 @@ class InboundRequest:
         """Of the answer: name, value, name, value, …"""
         flat = self.exchange.head.get(a.PLAYHEAD_HTTP_HEADERS)
         return [str(one) for one in cast("list[Any]", flat)] if isinstance(flat, list) else []
+
+    @property
+    def withheld(self) -> list[str]:
+        """Names of headers that it came with and whose value the tape does not hold."""
+        flat = self.exchange.ask.details.get(a.PLAYHEAD_HTTP_HEADERS)
+        return withheld(cast("list[Any]", flat)) if isinstance(flat, list) else []
 
     @property
     def pieces(self) -> list[bytes]:
@@ -118,6 +127,28 @@ def answer_difference(tape: InboundRequest, now: InboundRequest) -> Difference |
     if found is None and not cut and tape.how != now.how:
         found = Difference("end", tape.how, now.how)
     return found
+
+
+def turned_away(
+    tape: list[InboundRequest], now: list[InboundRequest], given: Collection[str]
+) -> list[str]:
+    """A sentence for each request that is refused now, and had a credential that the tape withholds.
+
+    ``given``: headers that were given, in lower case.
+    """
+    others = {one.exchange.id: one for one in now}
+    said: list[str] = []
+    for one in tape:
+        other = others.get(one.exchange.id)
+        lacking = [header for header in one.withheld if header.lower() not in given]
+        if other is None or other.status_code not in REFUSALS or not lacking:
+            continue
+        if one.status_code != other.status_code:
+            said.append(
+                f"{one.key} is answered with {other.status_code}: it came with {', '.join(lacking)},"
+                f" which the tape does not hold; give it: --header '{lacking[0]}: …'"
+            )
+    return said
 
 
 def _pairs(tape: list[str], now: list[str]) -> Iterator[tuple[str, str]]:

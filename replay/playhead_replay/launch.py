@@ -18,7 +18,7 @@ from pathlib import Path
 
 from playhead_replay.command import Command
 from playhead_replay.compare import compare
-from playhead_replay.inbound import InboundRequest
+from playhead_replay.inbound import InboundRequest, requests_of, turned_away
 from playhead_replay.isolation import enforced, isolated
 from playhead_replay.processes import ChildProcess, children_of, forks_below, matched, name_of
 from playhead_replay.report import ProcessCheck, Report
@@ -29,6 +29,7 @@ from playhead_replay.warm import Warm
 from playhead_semconv import attributes as a
 from playhead_semconv.environment import is_kept
 from playhead_semconv.errors import ReplayFailed, TapeGap, TapeMissing, UsageError
+from playhead_semconv.headers import PLACEHOLDER, write_headers
 from playhead_semconv.tapes import IndexedTape
 
 STAND_IN = "playhead-replay"
@@ -48,9 +49,6 @@ STARTERS = (
 
 SERVICE = "service"
 """Mode of the run of a process to which requests came."""
-
-REDACTED = "[redacted]"
-"""On the tape in the place of a credential."""
 
 AT_ONCE = min(4, os.cpu_count() or 1)
 """So many children of a run are executed side by side."""
@@ -91,6 +89,7 @@ def replay(
     live: Collection[str] = (),
     allow: Collection[str] = (),
     checks: Collection[str | Path] = (),
+    headers: Mapping[str, str] = {},
     say: Callable[[str], None] | None = None,
     warm: Warm | None = None,
 ) -> Replay:
@@ -101,7 +100,8 @@ def replay(
     by default the recorded folder. ``force``: replay a changed script too. ``keep``: where the tape of
     the replay is written. ``live``: tools that run for real; ``allow``: hosts that may be reached where
     the tape does not answer. ``checks``: files of check functions that look at each span. ``environ``:
-    what the child inherits, by default this process's environment.
+    what the child inherits, by default this process's environment. ``headers``: what a request to a
+    service is asked with in the place of its own, by name in lower case.
     ``warm``: what may spare the process the import of its libraries.
     ``say`` is told what is different from the recording, before anything is started.
 
@@ -113,6 +113,7 @@ def replay(
     folder = _folder(command, cwd)
     command = moved(command, folder)
     came = run.requests
+    require_headers(run, headers)
     if came:
         require_application(run, came)
     elif not force and (run.mode == SERVICE or not _is_of_process(run)):
@@ -140,6 +141,7 @@ def replay(
             for name in names
             for word in (option, name)
         ],
+        headers,
         None if children else warm,
     )
     with tempfile.TemporaryDirectory(prefix="playhead-replay-") as temporary:
@@ -153,6 +155,8 @@ def replay(
             scratch / "first", words, child_environment(command, again.environ), folder, keep
         )
         report = done.report
+        if came:
+            report.notes += turned_away(came, requests_of(done.now), headers)
         if children:
             report.processes.append(report.checked(name_of(command)))
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -181,6 +185,7 @@ class _Again:
     """Of files."""
     environ: Mapping[str, str]
     options: list[str]
+    headers: Mapping[str, str]
     warm: Warm | None = None
     forks: dict[Path, list[ChildProcess]] = field(default_factory=dict[Path, list[ChildProcess]])
     """Of the process whose files are in a folder."""
@@ -210,6 +215,8 @@ class _Again:
         asked = ["--tape", str(recorded), "--now", str(now), "--scratch", str(written)]
         if forks:
             asked += ["--forks", str(scratch / "forks.tape")]
+        if self.headers:
+            asked += ["--headers", str(laid_headers(scratch, self.headers))]
         if self.run.trace_id:
             asked += ["--origin", _run_id(self.run)]
         asked += [*self.options, "--", *program]
@@ -243,7 +250,7 @@ class _Again:
             return {child.name: child.why_not}
         environ = child_environment(child.command, self.environ)
         environ.update(
-            (name, STAND_IN if value == REDACTED else value)
+            (name, STAND_IN if value == PLACEHOLDER else value)
             for name, value in child.environment.items()
             if not is_kept(name)
         )
@@ -271,6 +278,23 @@ def require_whole(run: Run) -> None:
                 cause=f"{exchange.name} has no bytes",
                 hint="record it with its content: playhead record --content full SCRIPT",
             )
+
+
+def require_headers(run: Run, headers: Mapping[str, str]) -> None:
+    """`UsageError` where ``headers`` are given and there is no request that has any."""
+    if headers and not any(not one.is_marked for one in run.requests):
+        raise UsageError(
+            f"{run.name} is no request that came over HTTP: it has no headers",
+            hint=f"playhead show {run.name}",
+        )
+
+
+def laid_headers(scratch: Path, headers: Mapping[str, str]) -> Path:
+    """A file with ``headers``, for the process that asks with them."""
+    path = scratch / "headers.json"
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(write_headers(headers))
+    return path
 
 
 def require_application(run: Run, came: Sequence[InboundRequest]) -> None:

@@ -82,8 +82,8 @@ class StoreLike(Protocol):
         """Finished spans of a trace."""
         ...
 
-    def tape(self, instance: bytes) -> Tape:
-        """The tape of a process instance."""
+    def tape_of(self, instance: bytes, trace_id: bytes) -> Tape:
+        """The tape of a process instance, as far as the run of a trace may need it."""
         ...
 
 
@@ -177,7 +177,7 @@ class Run:
         summary = store.resolve(trace_id)
         trace = bytes.fromhex(summary.trace_id)
         tapes = [
-            slice_of(held(linked(store, store.tape(instance))), trace)
+            slice_of(held(linked(store, store.tape_of(instance, trace))), trace)
             for instance in without_parts([bytes.fromhex(one) for one in summary.instances], trace)
         ]
         tapes.sort(key=_rank)

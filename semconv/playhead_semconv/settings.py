@@ -55,6 +55,9 @@ class Settings:
     blobs: str = _setting(
         "", "Object store for large bodies, s3://BUCKET/PREFIX. Default: they lie beside the runs."
     )
+    forward: str = _setting(
+        "", "Destinations that `playhead up` sends spans on to, `;` between them: see below."
+    )
     jaeger_attribute_bytes: int = _setting(
         64 << 10, "Most that Jaeger is given of one attribute; 0: all of it."
     )

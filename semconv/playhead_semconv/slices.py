@@ -7,7 +7,8 @@ requests that belong to the run. What is left of a process without them is the p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -17,12 +18,30 @@ from playhead_semconv import events as e
 from playhead_semconv.facts import Content, Fact, digest_of
 from playhead_semconv.folds import is_inbound
 from playhead_semconv.seams import Tape
-from playhead_semconv.tapes import IndexedTape
+from playhead_semconv.tapes import IndexedTape, MemoryTape
 
 T = TypeVar("T", bound=Tape)
 
 _NEWS = (a.PLAYHEAD_RUN_MODULES, a.PLAYHEAD_RUN_IMPORTED)
 """What a heartbeat or an exit fact says of a program, whatever it does."""
+
+
+class PartialTape(IndexedTape):
+    """Some facts of a tape under their numbers, of which what is not here was not lost."""
+
+    def __init__(self, tape: Tape, facts: Sequence[Fact], gaps: Sequence[tuple[int, int]]) -> None:
+        """``gaps``: those of the whole tape."""
+        super().__init__(facts, tape.instance)
+        self._tape = tape
+        self._gaps = gaps
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """Missing ranges of sequence numbers, first and last included."""
+        return list(self._gaps)
+
+    def read(self, content: Content) -> bytes:
+        """The bytes of a content, wherever on the whole tape they stand."""
+        return self._tape.read(content)
 
 
 class SlicedTape(IndexedTape):
@@ -49,7 +68,11 @@ def without_parts(instances: Sequence[bytes], trace_id: bytes) -> list[bytes]:
 
 
 def slice_of(tape: T, trace_id: bytes) -> T | SlicedTape:
-    """What of ``tape`` belongs to the run of a trace; ``tape`` itself where no request came."""
+    """What of ``tape`` belongs to the run of a trace; ``tape`` itself where no request came.
+
+    Of a tape with requests, a part is enough: what comes before the first of them, that one, the lanes
+    below those of the trace, and `has_news`.
+    """
     facts = list(tape.facts())
     asked = [fact for fact in facts if is_inbound(fact)]
     if not asked:
@@ -64,13 +87,13 @@ def slice_of(tape: T, trace_id: bytes) -> T | SlicedTape:
         root = roots.get(fact.lane)
         if root in wanted or (root is None and fact.trace_id == trace_id and any(trace_id)):
             own.append(fact)
-        elif root is None and (fact.seq < boot_end or _has_news(fact)):
+        elif root is None and (fact.seq < boot_end or has_news(fact)):
             own.append(_of_process(fact))
     first = min(fact.seq for fact in asked if fact.lane in wanted)
     ended = {fact.lane for fact in own if fact.name == e.PLAYHEAD_EXCHANGE_END and fact.lane in wanted}
     spared = [(boot_end, first)]
     if ended == wanted:
-        spared.append((max(one.seq for one in own if roots.get(one.lane) in wanted), facts[-1].seq + 1))
+        spared.append((max(one.seq for one in own if roots.get(one.lane) in wanted), sys.maxsize))
     return SlicedTape(tape, _numbered(tape, own, spared))
 
 
@@ -80,11 +103,30 @@ def roots_of(facts: Sequence[Fact]) -> dict[int, int]:
     if roots:
         for fact in facts:
             if fact.name == e.PLAYHEAD_LANE and fact.lane not in roots:
-                parent = str(fact.attributes.get(a.PLAYHEAD_LANE_PARENT, ""))
-                root = roots.get(int(parent, 16)) if parent else None
+                root = roots.get(parent_of(fact))
                 if root is not None:
                     roots[fact.lane] = root
     return roots
+
+
+def parent_of(lane: Fact) -> int:
+    """The lane above the one that a fact declares; -1 where there is none."""
+    try:
+        return int(str(lane.attributes.get(a.PLAYHEAD_LANE_PARENT)), 16)
+    except ValueError:
+        return -1
+
+
+def lanes_of(facts: Iterable[Fact], traces: Collection[bytes]) -> set[int]:
+    """The lanes that requests of these traces began, and those below them; ``facts`` in their order."""
+    lanes: set[int] = set()
+    for fact in facts:
+        if is_inbound(fact):
+            (lanes.add if fact.trace_id in traces else lanes.discard)(fact.lane)
+        elif fact.name == e.PLAYHEAD_LANE:
+            if parent_of(fact) in lanes:
+                lanes.add(fact.lane)
+    return lanes
 
 
 def served(tape: IndexedTape) -> IndexedTape:
@@ -94,7 +136,8 @@ def served(tape: IndexedTape) -> IndexedTape:
     return SlicedTape(tape, [fact for fact in facts if fact.lane in roots])
 
 
-def _has_news(fact: Fact) -> bool:
+def has_news(fact: Fact) -> bool:
+    """Whether it says of a process what every run of it has to know."""
     ends = (e.PLAYHEAD_PROCESS_HEARTBEAT, e.PLAYHEAD_PROCESS_EXIT)
     return fact.name in ends and any(name in fact.attributes for name in _NEWS)
 
@@ -113,7 +156,11 @@ def _of_process(fact: Fact) -> Fact:
 
 def _numbered(tape: Tape, kept: Sequence[Fact], spared: Sequence[tuple[int, int]]) -> list[Fact]:
     """``kept`` numbered from 0; facts that were lost outside of the ``spared`` ranges leave a hole."""
-    lost = iter(_lost(tape, spared))
+    lost = (
+        (first, last)
+        for first, last in _holes(tape)
+        if not any(start <= first and last < end for start, end in spared)
+    )
     hole = next(lost, None)
     numbered: list[Fact] = []
     shift = 0
@@ -128,11 +175,7 @@ def _numbered(tape: Tape, kept: Sequence[Fact], spared: Sequence[tuple[int, int]
     return numbered
 
 
-def _lost(tape: Tape, spared: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    expected = 0
-    for fact in tape.facts():
-        if fact.seq > expected:
-            first, last = expected, fact.seq - 1
-            if not any(start <= first and last < end for start, end in spared):
-                yield first, last
-        expected = fact.seq + 1
+def _holes(tape: Tape) -> Iterable[tuple[int, int]]:
+    if isinstance(tape, IndexedTape):
+        return tape.gaps()
+    return MemoryTape(tape.facts()).gaps()

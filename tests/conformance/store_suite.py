@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,8 +15,10 @@ import msgspec
 import pytest
 from conformance.engines import ENGINES
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+from support import serving
 from support.batches import START_NS, facts_of, span_of
 from support.handmade import INSTANCE, ROOT, TRACE, HandMade, span_id
+from support.serving import service_facts, trace_of
 
 from playhead_receiver.store import (
     Batch,
@@ -25,6 +28,7 @@ from playhead_receiver.store import (
     Sort,
     Store,
     StoredSpan,
+    Upkeep,
     place_of,
 )
 from playhead_receiver.store.listing import measure_of
@@ -42,6 +46,8 @@ from playhead_semconv.errors import (
 from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
 from playhead_semconv.folds import fold_exchanges
 from playhead_semconv.otlp import set_attributes
+from playhead_semconv.slices import slice_of
+from playhead_semconv.tapes import MemoryTape
 
 WRITING_PROCESS = Path(__file__).parent / "writing_process.py"
 DEADLINE_S = 60.0
@@ -100,6 +106,57 @@ class StoreSuite:
         yield open_reader
         for one in opened:
             one.close()
+
+    # Services
+
+    @pytest.mark.parametrize("lost", [(), (40, 41, 90)])
+    def test_the_run_of_a_request_needs_little_of_its_process(self, store: Store, lost: tuple[int, ...]):
+        facts = [fact for fact in service_facts(60) if fact.seq not in lost]
+        whole, places = MemoryTape(facts), iter(facts)
+        for size in (5, 1, 9, 2, 3) * 40:
+            store.commit(Batch(facts=list(islice(places, size))))
+        for number in (0, 1, 13, 59):
+            part = store.tape_of(serving.INSTANCE, trace_of(number))
+            assert len(list(part.facts())) < 60
+            sliced, wanted = (slice_of(tape, trace_of(number)) for tape in (part, whole))
+            assert list(sliced.facts()) == list(wanted.facts())
+            assert any(fact.body == Content.of(b"later, by %d" % number) for fact in sliced.facts())
+        process = store.tape_of(serving.INSTANCE, serving.PROCESS)
+        assert list(process.facts()) == facts
+
+    def test_a_process_whose_first_request_came_late_is_read_whole(self, store: Store):
+        facts = service_facts(20, wide=1)
+        for some in (facts[:2], facts[5:9], facts[2:5], facts[9:]):
+            store.commit(Batch(facts=some))
+        assert list(store.tape_of(serving.INSTANCE, trace_of(0)).facts()) == facts
+
+    def test_what_a_deleted_request_has_read_is_gone(self, store: Upkeep):
+        facts = service_facts(5)
+        store.commit(Batch(facts=facts))
+        store.delete([trace_of(number) for number in (0, 1)])
+        read = {fact.body.inline for fact in store.tape(serving.INSTANCE).facts() if fact.body}
+        assert {b"boot", b"read by 2", b"later, by 2", b"done for 2"} < read
+        assert not {b"read by 0", b"later, by 1", b"done for 1"} & read
+        for number in (2, 4):
+            sliced, wanted = (
+                slice_of(tape, trace_of(number))
+                for tape in (store.tape_of(serving.INSTANCE, trace_of(number)), MemoryTape(facts))
+            )
+            assert list(sliced.facts()) == list(wanted.facts())
+
+    def test_forks_are_listed_by_their_origin(self, store: Store):
+        made = HandMade().start()
+        store.commit(batch_of(made.exit()))
+        trace = made.trace_id.hex()
+        for number, mode in enumerate(("fork", "resume", "replay"), 1):
+            at = {a.PLAYHEAD_RUN_MODE: mode, a.PLAYHEAD_RUN_ORIGIN: f"{trace}-{span_id(ROOT).hex()}"}
+            id = bytes([number]) * 16
+            start = Fact(1, 1, e.PLAYHEAD_PROCESS_START, id, attributes=at, instance=id, seq=0)
+            store.commit(Batch(facts=[start]))
+        found = list(store.runs(Query(origin=trace)))
+        assert sorted(run.mode for run in found) == ["fork", "resume"]
+        assert len(list(store.runs(Query(origin=trace, mode=None)))) == 3
+        assert list(store.runs(Query(origin="00" + trace[2:]))) == []
 
     # Keeping
 

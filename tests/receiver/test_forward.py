@@ -3,6 +3,7 @@
 import gzip
 import os
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,11 +22,14 @@ from support.leftout import attributes, chat
 from support.running import until
 from support.scripted import Gate, Reply, Request, ScriptedServer
 
-from playhead_receiver.forward import REQUEST_BYTES, Forwarder
+from playhead_receiver.forward import Destination, Forwarder, destinations_of
+from playhead_receiver.forward import sampling as sampling_module
+from playhead_receiver.forward.forwarder import REQUEST_BYTES
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch, Store, StoredSpan, open_store
+from playhead_receiver.store import Batch, Query, Store, StoredSpan, open_store
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.otlp import unpack
 
 PROTOBUF = [("content-type", "application/x-protobuf")]
@@ -46,7 +50,9 @@ def destination() -> Iterator[ScriptedServer]:
 
 
 def forwarder(store: Store, tmp_path: Path, endpoint: str, **options: object) -> Forwarder:
-    made = Forwarder(store, endpoint, tmp_path / "data", **options)  # type: ignore[arg-type]
+    """``endpoint``: a destination in words."""
+    (destination,) = destinations_of([endpoint])
+    made = Forwarder(store, destination, tmp_path / "data", **options)  # type: ignore[arg-type]
     made.start()
     return made
 
@@ -114,7 +120,7 @@ def test_the_tape_goes_only_where_it_is_asked_for(store: Store, tmp_path: Path):
     made.chat(chunks=(b"data: a\n\n", b"data: b\n\n"))
     with ScriptedServer() as server:
         server.script([TAKEN], repeat=True)
-        running = forwarder(store, tmp_path, server.url, facts_too=True)
+        running = forwarder(store, tmp_path, f"{server.url} tape")
         resource = Resource()
         resource.attributes.add(key="playhead.instance").value.string_value = INSTANCE.hex()
         store.commit(Batch(made.spans, made.facts, {INSTANCE: resource.SerializeToString()}))
@@ -322,3 +328,221 @@ def test_its_files_are_the_owners(store: Store, tmp_path: Path, destination: Scr
     folder = tmp_path / "data" / "forward"
     assert os.stat(folder).st_mode & 0o777 == 0o700
     assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+
+
+# What a destination gets
+
+
+@pytest.fixture
+def looks_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling_module, "FIRST_LOOK_S", 0.02)
+
+
+def trace(number: int) -> bytes:
+    """A trace id whose random bits are ``number`` hundredths of all."""
+    return b"t" * 9 + (number * (1 << 56) // 100).to_bytes(7, "big")
+
+
+def in_trace(number: int, id: int = 1, **fields: object) -> StoredSpan:
+    return span_of(trace(number), id, name=f"span {id} of {number}", **fields)  # type: ignore[arg-type]
+
+
+def test_attributes_are_left_out_and_cut_on_the_way_only(
+    store: Store, tmp_path: Path, destination: ScriptedServer
+):
+    destination.script([TAKEN], repeat=True)
+    words = f"{destination.url} drop=secret.*,gen_ai.input.messages limit=100"
+    running = forwarder(store, tmp_path, words, base_url="http://here:4319")
+    given = {
+        "secret__key": "k",
+        "gen_ai__input__messages": "m",
+        "gen_ai__output__messages": "o" * 500,
+        "kept": 7,
+    }
+    stored = span(1, **given)
+    store.commit(Batch([stored]))
+    until(lambda: running.sent == 1, "sent")
+    running.stop()
+    (entry,) = traces_in(destination.requests[0])
+    where = f"http://here:4319/v1/spans/{'66' * 16}/0000000000000001"
+    assert attributes(entry) == {
+        "gen_ai.output.messages": f"{'o' * 100}… [500 bytes, full: {where}]",
+        "kept": 7,
+        a.PLAYHEAD_URL: where,
+    }
+    assert entry.scope_spans[0].spans[0].dropped_attributes_count == 2
+    assert entry.resource.attributes[0].value.string_value == "refund"
+    assert list(store.spans(b"f" * 16)) == [stored]
+
+
+def test_only_attributes_that_are_named_are_kept(
+    store: Store, tmp_path: Path, destination: ScriptedServer
+):
+    destination.script([TAKEN], repeat=True)
+    running = forwarder(store, tmp_path, f"{destination.url} keep=gen_ai.*,http.* drop=*.messages")
+    given = {"gen_ai__request__model": "m", "gen_ai__input__messages": "[]", "http__x": 1, "other": "o"}
+    store.commit(Batch([span(1, **given)]))
+    until(lambda: running.sent == 1, "sent")
+    running.stop()
+    (entry,) = traces_in(destination.requests[0])
+    assert attributes(entry) == {"gen_ai.request.model": "m", "http.x": 1}
+    assert [pair.key for pair in entry.resource.attributes] == [a.SERVICE_NAME]
+
+
+def test_content_that_travelled_as_a_reference_is_left_out_too(
+    store: Store, tmp_path: Path, destination: ScriptedServer
+):
+    destination.script([TAKEN], repeat=True)
+    running = forwarder(store, tmp_path, f"{destination.url} drop=gen_ai.*.messages,playhead.*")
+    made = HandMade().start()
+    call = chat(made, "question", "answer")
+    store.commit(Batch([call.stored], made.facts))
+    until(lambda: running.sent == 1, "sent")
+    running.stop()
+    (entry,) = traces_in(destination.requests[0])
+    assert a.GEN_AI_INPUT_MESSAGES in call.whole
+    assert attributes(entry) == {
+        name: value
+        for name, value in {a.GEN_AI_OPERATION_NAME: "chat", **call.whole}.items()
+        if not name.endswith(".messages") and not name.startswith("playhead.")
+    }
+
+
+def running_now(trace_id: bytes) -> HandMade:
+    """A process that is taken to be alive for the next minute."""
+    made = HandMade(trace_id=trace_id)
+    made.at_ns = time.time_ns()
+    return made.start(**{a.PLAYHEAD_PROCESS_HEARTBEAT_MS: 20_000})
+
+
+@pytest.mark.usefixtures("looks_soon")
+def test_a_share_of_the_traces_goes_and_all_that_failed(
+    store: Store, tmp_path: Path, destination: ScriptedServer
+):
+    destination.script([TAKEN], repeat=True)
+    running = forwarder(store, tmp_path, f"{destination.url} sample=0.2")
+    spans = [in_trace(number, error=number == 45) for number in range(5, 100, 10)]
+    spans.append(in_trace(55, 2, parent=1, error=True))  # its run went well
+    store.commit(Batch(spans))
+    until(lambda: running.sent == 5 and running.left_out == 6, "all decided")
+    running.stop()
+    kept = ["span 1 of 45", "span 1 of 55", "span 1 of 85", "span 1 of 95", "span 2 of 55"]
+    assert sorted(names_in(destination.requests)) == kept
+    assert len(list(store.runs(Query()))) == 10
+
+
+@pytest.mark.usefixtures("looks_soon")
+def test_a_run_that_fails_at_its_end_goes_whole(
+    store: Store, tmp_path: Path, destination: ScriptedServer
+):
+    destination.script([TAKEN], repeat=True)
+    running = forwarder(store, tmp_path, f"{destination.url} sample=0")
+    made = running_now(trace(1))
+    store.commit(Batch([in_trace(1, id, parent=99, instance=INSTANCE) for id in (2, 3)], made.facts))
+    store.commit(Batch([in_trace(2)]))
+    until(lambda: running.left_out == 1, "the other one")
+    assert running.sent == 0
+    store.commit(Batch(facts=made.exit(1).facts))
+    until(lambda: running.sent == 2, "the beginning of it")
+    store.commit(Batch([in_trace(1, 4, parent=99, instance=INSTANCE)]))
+    until(lambda: running.sent == 3, "what came later")
+    running.stop()
+    assert names_in(destination.requests) == ["span 2 of 1", "span 3 of 1", "span 4 of 1"]
+
+
+@pytest.mark.usefixtures("looks_soon")
+def test_what_is_not_decided_yet_is_decided_after_a_restart(
+    store: Store, tmp_path: Path, destination: ScriptedServer
+):
+    destination.script([TAKEN], repeat=True)
+    words = f"{destination.url} sample=0"
+    made = running_now(trace(1))
+    running = forwarder(store, tmp_path, words)
+    store.commit(Batch([in_trace(1, 2, parent=99, instance=INSTANCE)], made.facts))
+    until(lambda: running.position == store.position(), "read")
+    running.stop()
+    store.commit(Batch(facts=made.exit(1).facts))
+    again = forwarder(store, tmp_path, words)
+    until(lambda: again.sent == 1, "sent")
+    again.stop()
+    assert names_in(destination.requests) == ["span 2 of 1"]
+
+
+def test_destinations_have_queues_and_tenants_of_their_own(tmp_path: Path):
+    with ScriptedServer() as dead, ScriptedServer() as one, ScriptedServer() as two:
+        dead.script([Reply([b""], 503)], repeat=True)
+        for server in (one, two):
+            server.script([TAKEN], repeat=True)
+        forward = [f"{dead.url}; {one.url} drop=text", f"{two.url} tenant=acme"]
+        with Receiver(tmp_path, http_port=0, grpc_port=None, forward=forward) as receiver:
+            receiver.store.commit(Batch([span(1, text="long")]))
+            receiver.tenants.house("acme").store.commit(Batch([span(2, text="long")]))
+            until(lambda: len(one.requests) == len(two.requests) == 1, "both sent")
+            until(lambda: dead.requests, "the third was asked")
+        assert names_in(one.requests) == ["span 1"]
+        assert names_in(two.requests) == ["span 2"]
+        assert attributes(traces_in(one.requests[0])[0]) == {}
+        assert attributes(traces_in(two.requests[0])[0]) == {"text": "long"}
+        with Receiver(tmp_path, http_port=0, grpc_port=None, forward=[f"{dead.url} limit=4K"]):
+            before = len(dead.requests)
+            until(lambda: len(dead.requests) > before, "it goes on where it was")
+        assert set(names_in(dead.requests)) == {"span 1"}
+
+
+def test_headers_come_from_the_environment(
+    store: Store, tmp_path: Path, destination: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+):
+    destination.script([TAKEN], repeat=True)
+    words = f"{destination.url} headers=TEMPO_HEADERS"
+    with pytest.raises(ConfigurationError, match="TEMPO_HEADERS has no headers"):
+        forwarder(store, tmp_path, words)
+    monkeypatch.setenv("TEMPO_HEADERS", "Authorization=Bearer%20abc, x-team = red")
+    running = forwarder(store, tmp_path, words)
+    store.commit(Batch([span(1)]))
+    until(lambda: running.sent == 1, "sent")
+    running.stop()
+    assert destination.requests[0].headers["authorization"] == "Bearer abc"
+    assert destination.requests[0].headers["x-team"] == "red"
+
+
+def test_over_grpc_headers_open_a_guarded_receiver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("THERE", "authorization=Bearer%20open")
+    with Receiver(tmp_path / "there", http_port=0, grpc_port=0, token="open") as there:
+        words = f"grpc://{there.grpc_endpoint} headers=THERE drop=text"
+        with Receiver(tmp_path / "here", http_port=0, grpc_port=None, forward=[words]) as here:
+            here.store.commit(Batch([span(1, text="long")]))
+            until(lambda: list(there.store.spans(b"f" * 16)), "forwarded")
+
+
+def test_destinations_are_read_from_words():
+    one, two = destinations_of(
+        ["http://t:4318/v1/traces keep=a.*,b drop=c limit=2K sample=.5; grpcs://h:1"]
+    )
+    assert one == Destination(
+        "http://t:4318/v1/traces", keep=("a.*", "b"), drop=("c",), limit_bytes=2048, sample=0.5
+    )
+    assert two == Destination("grpcs://h:1")
+    assert destinations_of(["", " ; "]) == []
+    assert len(destinations_of(["http://h:1", "http://h:1 tenant=acme tape"])) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("ftp://h", "no http"),
+        ("tempo:4318", "no http"),
+        ("http://bob:secret@h", "a password does not belong"),
+        ("http://h sample=2", "no share"),
+        ("http://h sample=much", "no share"),
+        ("http://h limit=much", "no size"),
+        ("http://h colour=red", "'colour=red' says nothing"),
+        ("http://h drop=", "'drop=' says nothing"),
+        ("http://h tenant=../up", "cannot be the name of a tenant"),
+        ("http://h tape sample=0.5", "whole or not at all"),
+        ("http://h; http://h drop=x", "named twice"),
+    ],
+)
+def test_what_says_nothing_is_refused(words: str, problem: str, tmp_path: Path):
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        Receiver(tmp_path, forward=[words])
+    assert "secret" not in str(caught.value)

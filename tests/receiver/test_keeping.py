@@ -20,6 +20,7 @@ from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, open_store
 from playhead_receiver.store.retention import Policy
 from playhead_receiver.store.upkeep import HELD
+from playhead_replay.forks.workspace import under_way
 from playhead_semconv.errors import StoreError
 
 DEADLINE_S = 60.0
@@ -53,6 +54,22 @@ def test_what_its_policy_does_not_keep_goes(tmp_path: Path):
         until(lambda: names(receiver) == ["fresh-1", "held-1"])
         until(lambda: not finds(tmp_path, SAID.encode()))
         assert list(receiver.store.verify()) == []
+
+
+def test_folders_of_forks_go_with_their_runs_and_not_while_a_fork_is_under_way(tmp_path: Path):
+    store = open_store(tmp_path)
+    store.commit(Batch([span_of(trace(1), 1), span_of(trace(2), 1, service="held")]))
+    store.mark(trace(2), HELD)
+    store.close()
+    forks = tmp_path / "forks"
+    for name in ("refund-1", "held-1", "begun-x7"):
+        (forks / name).mkdir(parents=True)
+    with under_way(tmp_path):
+        with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy()) as receiver:
+            until(lambda: names(receiver) == ["held-1"])
+        assert len(list(forks.iterdir())) == 3
+    with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy()):
+        until(lambda: [one.name for one in forks.iterdir()] == ["held-1"])
 
 
 def test_without_a_policy_nothing_goes_and_runs_are_summed_up(tmp_path: Path):

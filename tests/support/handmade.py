@@ -311,6 +311,9 @@ class HandMadeStore:
     def tape(self, instance: bytes) -> HandMadeTape:
         return self.tapes.get(instance.hex()) or HandMadeTape([], instance)
 
+    def tape_of(self, instance: bytes, trace_id: bytes) -> HandMadeTape:
+        return self.tape(instance)
+
     def spans(self, trace_id: bytes) -> Iterator[StoredSpan]:
         return (span for span in self.stored if span.trace_id == trace_id)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,10 +37,18 @@ LONGEST_MESSAGE_BYTES = 64 << 20
 class GrpcTransport:
     """One channel to one endpoint."""
 
-    def __init__(self, endpoint: Endpoint, token: str, certificate: str) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        token: str,
+        certificate: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         """``certificate``: file of the CA to trust; empty for the system's."""
         self._endpoint = endpoint
-        self._metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self._metadata = tuple((headers or {}).items())
+        if token:
+            self._metadata += (("authorization", f"Bearer {token}"),)
         options = [
             ("grpc.max_send_message_length", LONGEST_MESSAGE_BYTES),
             ("grpc.max_reconnect_backoff_ms", 5000),

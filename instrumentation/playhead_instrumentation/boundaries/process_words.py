@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from playhead_instrumentation.redaction import PLACEHOLDER, Redactor
+from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
+from playhead_semconv.headers import PLACEHOLDER
 
 UNSEEN = "pipe"
 """How a stream is called that goes to a pipe or socket of the program's own."""

@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import os
 import sys
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
@@ -25,7 +26,11 @@ from playhead_semconv.errors import ReplayFailed
 class Service:
     """An application and the requests that it is to serve."""
 
-    def __init__(self, driver: Driver, program: Program) -> None:
+    def __init__(self, driver: Driver, program: Program, headers: Mapping[str, str]) -> None:
+        """``headers``: what they are asked with, in the place of what the tape has."""
+        for value in headers.values():
+            driver.redactor.learn(value)
+        self._headers = headers
         self._driver = driver
         self._program = program
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -47,14 +52,15 @@ class Service:
             self._driver.booted()
             with Shadow():
                 for played in requests:
-                    serve_wsgi(cover_wsgi(app), played)
+                    serve_wsgi(cover_wsgi(app), played, self._headers)
             return
         with Shadow():
             # Not closed: what the lifespan does at its end is not of these requests.
             self._loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._loop)
             self._loop.set_exception_handler(lambda loop, context: None)
-            self._loop.run_until_complete(AsgiServer(self._driver, cover_asgi(app)).serve(requests))
+            server = AsgiServer(self._driver, cover_asgi(app), self._headers)
+            self._loop.run_until_complete(server.serve(requests))
 
     def _load(self, spelt: str, folder: str) -> Any:
         module, _, attribute = spelt.partition(":")

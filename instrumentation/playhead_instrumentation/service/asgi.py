@@ -16,6 +16,7 @@ from playhead_instrumentation.drivers.verdict import Played
 from playhead_instrumentation.service.rest import rest
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord, Part
+from playhead_semconv.headers import given
 
 DISCONNECT = "http.disconnect"
 
@@ -26,9 +27,11 @@ STARTUP_FAILED = 3
 class AsgiServer:
     """An application, started, and its requests, each in a task of its own as servers do it."""
 
-    def __init__(self, driver: Driver, app: Any) -> None:
+    def __init__(self, driver: Driver, app: Any, headers: Mapping[str, str]) -> None:
+        """``headers``: what requests are asked with, in the place of what the tape has."""
         self._driver = driver
         self._app = app
+        self._headers = headers
         self._state: dict[str, Any] = {}
         self._started = asyncio.Event()
         self._startup_error = ""
@@ -70,7 +73,7 @@ class AsgiServer:
 
     async def _ask(self, played: Played) -> None:
         client = _Client(self._driver, played)
-        scope = _scope(played.exchange.ask.details)
+        scope = _scope(played.exchange.ask.details, self._headers)
         scope["state"] = self._state.copy()
         try:
             await self._app(scope, client.receive, client.send)
@@ -146,9 +149,9 @@ def _message(part: Part, data: bytes) -> dict[str, Any]:
     return {"type": kind, "bytes": data}
 
 
-def _scope(at: Mapping[str, Any]) -> dict[str, Any]:
+def _scope(at: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
     raw = str(at.get(a.URL_PATH, "/"))
-    flat = [str(word).encode("latin-1") for word in at.get(a.PLAYHEAD_HTTP_HEADERS, [])]
+    flat = [word.encode("latin-1") for word in given(at.get(a.PLAYHEAD_HTTP_HEADERS, []), headers)]
     websocket = at.get(a.NETWORK_PROTOCOL_NAME) == "websocket"
     scope: dict[str, Any] = {
         "type": "websocket" if websocket else "http",

@@ -10,12 +10,13 @@ from urllib.parse import unquote_to_bytes
 from playhead_instrumentation.boundaries.inbound import END
 from playhead_instrumentation.drivers.verdict import Played
 from playhead_semconv import attributes as a
+from playhead_semconv.headers import given
 
 
-def serve(app: Any, played: Played) -> None:
-    """One request, read as far as it was read then."""
+def serve(app: Any, played: Played, headers: Mapping[str, str]) -> None:
+    """One request, read as far as it was read then. ``headers``: in the place of what the tape has."""
     exchange = played.exchange
-    environ = _environ(exchange.ask.details)
+    environ = _environ(exchange.ask.details, headers)
     environ["wsgi.input"] = _Body([played.part(number) for number in range(len(exchange.parts))])
     sent = exchange.sent
     whole = bool(sent) and sent[-1].attributes.get(a.PLAYHEAD_INBOUND_MESSAGE) == END
@@ -57,7 +58,7 @@ class _Body:
     readline = read
 
 
-def _environ(at: Mapping[str, Any]) -> dict[str, Any]:
+def _environ(at: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, Any]:
     root = str(at.get(a.PLAYHEAD_INBOUND_ROOT, ""))
     path = unquote_to_bytes(str(at.get(a.URL_PATH, "/"))).decode("latin-1")
     environ: dict[str, Any] = {
@@ -80,7 +81,7 @@ def _environ(at: Mapping[str, Any]) -> dict[str, Any]:
         environ["wsgi.input_terminated"] = True
     if a.CLIENT_PORT in at:
         environ["REMOTE_PORT"] = str(at[a.CLIENT_PORT])
-    words = [str(word) for word in at.get(a.PLAYHEAD_HTTP_HEADERS, [])]
+    words = given(at.get(a.PLAYHEAD_HTTP_HEADERS, []), headers)
     for name, value in zip(words[::2], words[1::2], strict=True):
         key = name.upper().replace("-", "_")
         environ[key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"] = value

@@ -51,6 +51,38 @@ class AccessFile:
                 raise
             db.execute("COMMIT")
 
+    def copy_to(self, folder: Path) -> None:
+        """Copy it as it is now into ``folder``, which has none. `StoreUnavailable`."""
+        with self.reading() as db:
+            if db is None:
+                return
+            os.close(os.open(folder / FILE, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            copy = apsw.Connection(str(folder / FILE))
+            with copy.backup("main", db, "main") as going:
+                going.step()
+            copy.pragma("journal_mode", "delete")
+            copy.close()
+
+    def add_from(self, folder: Path) -> None:
+        """Take what a copy in ``folder`` has: its tokens, but those that are here, and its log.
+
+        `StoreUnavailable`.
+        """
+        if not (folder / FILE).exists():
+            return
+        with speaking_of(folder / FILE):
+            copy = apsw.Connection(str(folder / FILE), flags=apsw.SQLITE_OPEN_READONLY)
+            tokens = list(copy.execute("SELECT * FROM token"))
+            notes = list(copy.execute("SELECT * FROM audit ORDER BY number"))
+            copy.close()
+        with self.writing() as db:
+            db.executemany("INSERT OR IGNORE INTO token VALUES (?, ?, ?, ?, ?, ?, ?, ?)", tokens)
+            db.executemany(
+                "INSERT INTO audit(time_ns, token, name, tenant, action, subject)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                [note[1:] for note in notes],
+            )
+
     def close(self) -> None:
         """Idempotent."""
         with self._lock:

@@ -18,7 +18,7 @@ from playhead_semconv.errors import UsageError
 
 SECRET_BYTES = 32
 _TOKEN = re.compile(r"ph_([0-9a-f]{8})_([A-Za-z0-9_-]{43})\Z")
-_TENANT = re.compile(r"(?:[a-z0-9][a-z0-9_-]{0,62})?\Z")
+TENANT = re.compile(r"(?:[a-z0-9][a-z0-9_-]{0,62})?\Z")
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ class TokenBook:
         if unknown or not scopes:
             what = f"there is no scope {unknown[0]!r}" if unknown else "a token needs a scope"
             raise UsageError(what, hint=f"scopes are {', '.join(SCOPES)}")
-        if not _TENANT.match(tenant):
+        if not TENANT.match(tenant):
             raise UsageError(
                 f"{tenant!r} cannot be the name of a tenant", hint="use a-z, 0-9, _ and -, at most 63"
             )

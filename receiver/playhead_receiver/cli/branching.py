@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -39,13 +39,24 @@ def started(
     python: str,
     folder: Path,
     forks: Sequence[Tape] = (),
+    headers: Mapping[str, str] = {},
 ) -> tuple[int, Run | None]:
-    """Run the process of a fork to its end: its exit status, and the run that it was."""
+    """Run the process of a fork to its end: its exit status, and the run that it was.
+
+    ``headers``: what requests to a service are asked with.
+    """
     from playhead_replay.forks.start import prepare
 
     with TemporaryDirectory(prefix="playhead-fork-") as scratch:
         ready = prepare(
-            tape, plan, Path(scratch), python=python, folder=folder, environ=os.environ, forks=forks
+            tape,
+            plan,
+            Path(scratch),
+            python=python,
+            folder=folder,
+            environ=os.environ,
+            forks=forks,
+            headers=headers,
         )
         for name in ready.lacking:
             session.say(f"{name} is not set: what goes on for real has a stand-in for it")
@@ -95,6 +106,15 @@ def said_of(run: Run) -> tuple[list[str], bool]:
 
     outcome = Outcome.of(run)
     return outcome.lines(), bool(outcome.blocked)
+
+
+def turned_away(run: Run, made: Run, headers: Mapping[str, str]) -> list[str]:
+    """Sentences on requests that a fork of ``run`` answered as those of somebody unknown."""
+    from playhead_replay.inbound import turned_away
+
+    if not made.tapes:
+        return []
+    return turned_away(run.requests, made.requests, headers)
 
 
 on_unknown_option = click.option(

@@ -144,3 +144,12 @@ def verb(name: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Com
 def flag_setting(option: str, help: str, **kind: Any) -> Callable[[F], F]:
     """An option that is a setting: kept among the session's flags under the setting's name."""
     return click.option(option, expose_value=False, callback=keep_flag, help=help, **kind)
+
+
+header_option = click.option(
+    "--header",
+    "header_lines",
+    multiple=True,
+    metavar="'NAME: VALUE'",
+    help="What a request to a service is asked with, e.g. a credential that the tape withholds.",
+)

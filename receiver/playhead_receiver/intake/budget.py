@@ -7,7 +7,7 @@ from types import TracebackType
 
 from playhead_semconv.errors import StoreUnavailable
 
-IN_FLIGHT_BYTES = 256 * 1024 * 1024
+IN_FLIGHT_BYTES = 128 * 1024 * 1024
 """Request bytes, as sent and decompressed, that may be in memory before senders are told to wait."""
 
 RETRY_AFTER_S = 1

@@ -15,9 +15,11 @@ MAX_BYTES = 64 * 1024 * 1024
 
 STEP_BYTES = 1024 * 1024
 """So much comes out at a time."""
+SLICE_BYTES = 64 * 1024
+"""So much goes in at a time, as what is left of it is copied with each step."""
 ZSTD_WINDOW_BYTES = 1 << 27
-ZSTD_SLICE_BYTES = 1024
-"""zstd has no limit of its own on what comes out, so little goes in at a time."""
+ZSTD_SLICE_BYTES = 128
+"""zstd has no limit of its own on what comes out, so little goes in at a time: 32 blocks of 128 KiB."""
 
 
 class UnsupportedEncoding(WireError):
@@ -76,19 +78,24 @@ def too_large(limit_bytes: int) -> TooLarge:
 
 
 def _zlib(body: bytes, out: _Output, window: int) -> bytes:
-    rest = body
-    while rest:
+    whole = memoryview(body)
+    at = 0
+    while at < len(body):
         inflater = zlib.decompressobj(window)
+        rest: bytes | memoryview = b""
         while not inflater.eof:
+            if not rest:
+                rest = whole[at : at + SLICE_BYTES]
+                at += len(rest)
             try:
                 data = inflater.decompress(rest, STEP_BYTES)
             except zlib.error as problem:
                 raise MalformedOtlp(f"the body cannot be decompressed: {problem}") from None
+            if not data and not rest:
+                raise MalformedOtlp("the body cannot be decompressed: it ends too early")
             out.add(data)
             rest = inflater.unconsumed_tail
-            if not data and not rest and not inflater.eof:
-                raise MalformedOtlp("the body cannot be decompressed: it ends too early")
-        rest = inflater.unused_data
+        at -= len(inflater.unused_data)
     return out.whole()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from io import BytesIO
 
 import anyio
 import anyio.to_thread
@@ -23,7 +24,7 @@ from playhead_receiver.intake.encodings import (
     decompress,
     too_large,
 )
-from playhead_receiver.intake.export import REQUESTS, Signal
+from playhead_receiver.intake.export import REQUESTS, Answer, Signal
 from playhead_receiver.intake.otlp_json import binary_of_json, json_of
 from playhead_receiver.intake.refusal import http_status, is_retryable, status_of
 from playhead_semconv.errors import PlayheadError
@@ -78,7 +79,7 @@ def http_app(tenants: Tenants, guard: Guard, *, version: str, limit_bytes: int =
                         limit_bytes,
                     )
                     del body
-                    return await anyio.to_thread.run_sync(work.export, tenants, limiter=threads())
+                    return await anyio.to_thread.run_sync(work.answer, tenants, limiter=threads())
             except PlayheadError as problem:
                 return _refuse(problem, kind)
             except ClientDisconnect:
@@ -112,16 +113,14 @@ async def _read(request: Request, share: Share, limit_bytes: int) -> bytes:
         if int(announced) > limit_bytes:
             raise too_large(limit_bytes)
         share.grow(int(announced))
-    chunks: list[bytes] = []
-    size = 0
+    body = BytesIO()
     async for chunk in request.stream():
-        size += len(chunk)
-        if size > limit_bytes:
+        if body.tell() + len(chunk) > limit_bytes:
             raise too_large(limit_bytes)
         if not announced:
             share.grow(len(chunk))
-        chunks.append(chunk)
-    return b"".join(chunks)
+        body.write(chunk)
+    return body.getvalue()
 
 
 async def _drain(request: Request) -> None:
@@ -143,14 +142,23 @@ class Work:
     share: Share
     limit_bytes: int
 
-    def export(self, tenants: Tenants) -> Response:
-        """Store what it brings."""
+    def answer(self, tenants: Tenants) -> Response:
+        """Store what it brings.
+
+        No error leaves the thread: on its way it would be in a cycle with the frames that hold the
+        request, which then stay in memory until somebody looks for cycles.
+        """
+        try:
+            return _response(self._export(tenants).message, self.kind, 200)
+        except PlayheadError as problem:
+            return _refuse(problem, self.kind)
+
+    def _export(self, tenants: Tenants) -> Answer:
         plain = decompress(self.body, self.encoding, self.limit_bytes, self.share.grow)
         self.body = b""
         if self.kind == JSON:
             plain = binary_of_json(plain, REQUESTS[self.signal])
-        intake = tenants.house(self.caller.tenant).intake
-        return _response(intake.export(self.signal, plain).message, self.kind, 200)
+        return tenants.house(self.caller.tenant).intake.export(self.signal, plain)
 
 
 def _response(message: Message, kind: str, status: int) -> Response:

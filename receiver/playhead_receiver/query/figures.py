@@ -62,11 +62,17 @@ class Figures(Collector):
         stuck = GaugeMetricFamily(
             "playhead_forward_stuck", "1: nothing gets through.", labels=("destination",)
         )
+        left_out = CounterMetricFamily(
+            "playhead_forward_traces_left_out",
+            "Traces that went well and are not of its share.",
+            labels=("destination",),
+        )
         for one in self._serving.destinations():
             sent.add_metric([str(one.number)], one.sent)
             refused.add_metric([str(one.number)], one.refused)
             stuck.add_metric([str(one.number)], one.stuck)
-        yield from (sent, refused, stuck)
+            left_out.add_metric([str(one.number)], one.left_out)
+        yield from (sent, refused, stuck, left_out)
 
 
 def registry_of(serving: Serving) -> CollectorRegistry:

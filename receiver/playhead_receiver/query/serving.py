@@ -14,13 +14,15 @@ MOST_LIVE = 64
 """Live streams at once."""
 
 
-class Destination(msgspec.Struct, frozen=True):
+class Forwarded(msgspec.Struct, frozen=True):
     """What became of forwarding to one endpoint."""
 
     number: int
     sent: int
     refused: int
     stuck: bool
+    left_out: int = 0
+    """Traces that were not of its share."""
 
 
 class Serving:
@@ -32,7 +34,7 @@ class Serving:
         guard: Guard,
         audit: Audit,
         shown: Shown,
-        destinations: Callable[[], list[Destination]] = list,
+        destinations: Callable[[], list[Forwarded]] = list,
         version: str = "",
     ) -> None:
         self.tenants = tenants

@@ -8,10 +8,12 @@ from typing import Any
 
 from playhead_receiver.span_view import resource_summary
 from playhead_receiver.store.fold import HEARTBEAT_NS
+from playhead_receiver.store.strands import UNKNOWN, strands_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.facts import Fact
+from playhead_semconv.folds import is_inbound
 
 LONGEST_HEARTBEAT_MS = 24 * 3600 * 1000
 
@@ -33,6 +35,8 @@ class Instance:
     last_seq: int = -1
     firsts: list[int] = field(default_factory=list[int])
     lasts: list[int] = field(default_factory=list[int])
+    serves: bool = False
+    """Whether requests came to it: then its strands are kept."""
 
     def has(self, seq: int) -> bool:
         """Whether the fact of this number is here."""
@@ -64,6 +68,14 @@ class Instance:
             return resource_summary(self.resource).service
         except MalformedOtlp:
             return ""
+
+    def strands(self, facts: list[Fact]) -> dict[bytes, bytes | None]:
+        """The strands of a stretch of its facts, none before the first request came."""
+        if not self.serves and any(map(is_inbound, facts)):
+            self.serves = True
+            if self.lasts[-1] > facts[-1].seq:
+                return {**strands_of(facts), UNKNOWN: None}
+        return strands_of(facts) if self.serves else {}
 
 
 COLUMNS = (

@@ -150,6 +150,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     sort: Sort = "started"
     ascending: bool = False
     """Least first; else greatest, which is newest, first. Equals come in order of their trace ids."""
+    origin: str = ""
+    """Replays, forks and resumes of the run of this trace id, 32 hex digits."""
     after: str = ""
     """Only what comes behind this place; `place_of` says that of the last run of a page."""
     traces: frozenset[bytes] | None = None
@@ -195,6 +197,13 @@ class Store(Protocol):
 
     def tape(self, instance: bytes) -> StoredTape:
         """The tape of a process instance, empty if nothing is known of it."""
+        ...
+
+    def tape_of(self, instance: bytes, trace_id: bytes) -> Tape:
+        """That tape, as far as the run of a trace may need it: of a process that serves, what it did
+
+        before the first request came, and for the requests of the run (`slices.slice_of`).
+        """
         ...
 
     def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:

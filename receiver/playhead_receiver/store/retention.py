@@ -131,6 +131,11 @@ def apply(store: Upkeep, policy: Policy, now_ns: int) -> Deleted:
     return _sum(done, store.sweep())
 
 
+def names_of_runs(store: Upkeep) -> set[str]:
+    """The names of all runs, of whatever mode."""
+    return {run.name for run in store.runs(Query(mode=None, limit=1 << 60))}
+
+
 def _delete(store: Upkeep, runs: list[RunSummary]) -> Deleted:
     return store.delete([bytes.fromhex(run.trace_id) for run in runs])
 

@@ -21,8 +21,8 @@ from playhead_semconv.tapes import MemoryTape
 class Tapes(Protocol):
     """Where tapes are; the receiver's `Store` is one."""
 
-    def tape(self, instance: bytes) -> Tape:
-        """The tape of a process instance, empty if nothing is known of it."""
+    def tape_of(self, instance: bytes, trace_id: bytes) -> Tape:
+        """The tape of a process instance, as far as the run of a trace may need it; it may be empty."""
         ...
 
 
@@ -31,8 +31,9 @@ def linked(store: Tapes, tape: Tape) -> Tape:
     instance = origin_of(tape)
     if instance is None or instance == tape.instance:
         return tape
-    whole = linked(store, store.tape(instance))
-    return LinkedTape(tape, slice_of(whole, _origin_trace(tape)))
+    trace = _origin_trace(tape)
+    whole = linked(store, store.tape_of(instance, trace))
+    return LinkedTape(tape, slice_of(whole, trace))
 
 
 def _origin_trace(tape: Tape) -> bytes:

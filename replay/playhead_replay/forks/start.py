@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from playhead_replay.command import Command
-from playhead_replay.launch import child_environment, interpreter_for
+from playhead_replay.launch import child_environment, interpreter_for, laid_headers
 from playhead_replay.surroundings import moved
 from playhead_replay.tapefile import write_tape_file
 from playhead_semconv.errors import UsageError
@@ -37,11 +37,12 @@ def prepare(
     folder: Path,
     environ: Mapping[str, str],
     forks: Sequence[Tape] = (),
+    headers: Mapping[str, str] = {},
 ) -> Prepared:
     """Write what the process reads into ``scratch``; how it is started.
 
     ``folder``: where the program lies. ``environ``: what it inherits; credentials come from there.
-    ``forks``: tapes of processes that it forks.
+    ``forks``: tapes of processes that it forks. ``headers``: what its requests are asked with.
     """
     command = moved(Command.of_tape(tape), folder)
     _require_program(command, folder)
@@ -52,6 +53,8 @@ def prepare(
     if forks:
         write_tape_file(scratch / "forks.tape", forks)
         words += ["--forks", str(scratch / "forks.tape")]
+    if headers:
+        words += ["--headers", str(laid_headers(scratch, headers))]
     child = child_environment(command, environ)
     wanted = [name for name, value in command.environment.items() if not value]
     given = {name: environ[name] for name in wanted if environ.get(name)}

@@ -8,10 +8,11 @@ does; one in which nothing was changed is removed.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +32,9 @@ MOST_FILES = 50_000
 
 FOLDER = "forks"
 """Of the data folder, where these folders are."""
+
+LOCK = "forks.lock"
+"""Held by each fork that is under way, shared; by whoever removes folders, alone."""
 
 Looks = dict[str, tuple[int, int]]
 """Size and time of each file, by path below a folder."""
@@ -101,12 +105,32 @@ def settled(copy: Path, before: Looks, name: str) -> Path | None:
     return place
 
 
-def sweep(data_dir: Path, names: Collection[str]) -> list[Path]:
-    """Remove the folders of forks that are no runs any more. No fork may be under way."""
+@contextlib.contextmanager
+def under_way(data_dir: Path) -> Generator[None]:
+    """While a fork is under way: no folder of forks is removed meanwhile."""
+    data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with open(data_dir / LOCK, "wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield
+
+
+def sweep(data_dir: Path, names: Callable[[], Collection[str]]) -> list[Path]:
+    """Remove the folders of forks that are no runs any more; none while a fork is under way.
+
+    ``names``: those of all runs, asked where there is a folder at all.
+    """
     under = data_dir / FOLDER
-    gone = [one for one in under.iterdir() if one.name not in names] if under.is_dir() else []
-    for folder in gone:
-        shutil.rmtree(folder, ignore_errors=True)
+    if not under.is_dir() or not any(under.iterdir()):
+        return []
+    with open(data_dir / LOCK, "wb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return []
+        known = names()
+        gone = [one for one in under.iterdir() if one.name not in known]
+        for folder in gone:
+            shutil.rmtree(folder, ignore_errors=True)
     return gone
 
 

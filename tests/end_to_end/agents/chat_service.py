@@ -7,7 +7,7 @@ import random
 import time
 import uuid
 
-from fastapi import BackgroundTasks, FastAPI, Request
+from fastapi import BackgroundTasks, FastAPI, HTTPException, Request
 from fastapi.responses import StreamingResponse
 from openai import AsyncOpenAI, OpenAI
 
@@ -29,6 +29,13 @@ app = FastAPI(lifespan=lifespan)
 
 def asked(text: str) -> dict:
     return {"model": "gpt-5.5", "messages": [{"role": "user", "content": text}]}
+
+
+@app.post("/guarded")
+async def guarded(request: Request):
+    if request.headers.get("authorization") != "Bearer the-right-one-5":
+        raise HTTPException(403)
+    return (await request.app.state.client.chat.completions.create(**asked("Who am I?"))).model
 
 
 @app.post("/chat")

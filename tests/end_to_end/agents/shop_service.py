@@ -31,6 +31,13 @@ def chat():
     }
 
 
+@app.post("/guarded")
+def guarded():
+    if request.headers.get("authorization") != "Bearer the-right-one-5":
+        return {"error": "who are you?"}, 401
+    return {"answer": client.chat.completions.create(**asked("Who am I?")).choices[0].message.content}
+
+
 @app.post("/twice")
 def twice():
     question = request.get_json()["text"]

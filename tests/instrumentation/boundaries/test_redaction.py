@@ -10,9 +10,10 @@ import pytest
 from support.scripted import ScriptedServer, json_reply, sse_reply
 from support.sessions import record, recording, replay
 
-from playhead_instrumentation.redaction import PLACEHOLDER, RULES, Redactor, Rule, key_of_user
+from playhead_instrumentation.redaction import RULES, Redactor, Rule, key_of_user
 from playhead_semconv import attributes as a
 from playhead_semconv.frames import encode
+from playhead_semconv.headers import PLACEHOLDER
 from playhead_semconv.settings import Settings
 
 SECRET = "s3cr3t-0123456789-value"

@@ -21,7 +21,8 @@ from playhead_semconv.frames import MAGIC, Header, SpanRecord, encode
 
 @pytest.fixture
 def up(playhead: CommandLine) -> Iterator[tuple[Any, subprocess.Popen[str]]]:
-    command = [sys.executable, "-m", "playhead_receiver", "up", "--http-port", "0", "--grpc-port", "0"]
+    command = [sys.executable, "-m", "playhead_receiver", "up"]
+    command += ["--http-port", "0", "--grpc-port", "0", "--query-port", "0"]
     child = subprocess.Popen(
         [*command, "--json", "--data-dir", str(playhead.data_dir)],
         stdout=subprocess.PIPE,

@@ -16,14 +16,13 @@ SCHEMA_VERSION = 1
 @verb("backup", short_help="copy the store into a folder, also while it is written to")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 def command(session: Session, folder: Path) -> None:
-    """Copy one state of the store into FOLDER, which is new or empty. Nobody has to stop for it."""
-    from playhead_receiver.store import open_store
+    """Copy the store into FOLDER, which is new or empty. Nobody has to stop for it.
 
-    store = open_store(session.store, read_only=True)
-    try:
-        store.backup(folder)
-    finally:
-        store.close()
+    So are the stores of all tenants, tokens (as digests) and the audit log.
+    """
+    from playhead_receiver.backup import back_up
+
+    back_up(session.store, session.data_dir, folder)
     size_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if session.as_json:
         said = {"folder": os.path.abspath(folder), "size_bytes": size_bytes}

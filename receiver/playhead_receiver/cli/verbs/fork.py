@@ -15,13 +15,15 @@ from playhead_receiver.cli.branching import (
     reopen_option,
     said_of,
     started,
+    turned_away,
     unknown_decider,
 )
 from playhead_receiver.cli.child import die_as, signals_held
-from playhead_receiver.cli.options import verb
+from playhead_receiver.cli.options import header_option, verb
 from playhead_receiver.cli.runs import opened_run, parse_target
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
+from playhead_semconv.headers import parse_headers
 
 if TYPE_CHECKING:
     from playhead_receiver.cli.points import Point
@@ -52,6 +54,7 @@ REFUSED = 3
 @click.option("--in-place", is_flag=True, help="Work in the run's own folder, not in a copy of it.")
 @on_unknown_option
 @reopen_option
+@header_option
 @click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
 @click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
 def command(
@@ -65,6 +68,7 @@ def command(
     in_place: bool,
     on_unknown: str,
     reopen: Reopen | None,
+    header_lines: tuple[str, ...],
     python: str,
     cwd: str,
 ) -> int:
@@ -79,12 +83,18 @@ def command(
     from playhead_replay.forks.fork import fork_of
     from playhead_replay.forks.forked import forked_of
     from playhead_replay.forks.start import folder_of
-    from playhead_replay.forks.workspace import copied, folder_of_fork, looks, settled
+    from playhead_replay.forks.workspace import copied, folder_of_fork, looks, settled, under_way
+    from playhead_replay.launch import require_headers
 
     decide = unknown_decider(session, on_unknown)
+    headers = parse_headers(header_lines)
     wanted = parse_target(target, at)
     status = 0
-    with signals_held(), housing(session.settings) as house:
+    with (
+        signals_held(),
+        housing(session.settings) as house,
+        under_way(session.data_dir),
+    ):
         delivered(session, house)
         with opened_run(session, wanted) as run:
             point = find_point(run, wanted.point) if wanted.point else None
@@ -99,6 +109,7 @@ def command(
                 offline=offline,
                 reopen=reopen,
             )
+            require_headers(run, headers)
             forks, plan = forked_of(run, tape, plan, decide)
             own = None if cwd else folder_of_fork(session.data_dir, run.name)
             place = own or folder_of(run.command, cwd)
@@ -107,14 +118,21 @@ def command(
                 folder = place if in_place else copied(place, run.tape, tape, session.data_dir)
                 before = {} if in_place else looks(folder)
                 status, made = started(
-                    session, house, tape, plan, python=python, folder=folder, forks=forks
+                    session,
+                    house,
+                    tape,
+                    plan,
+                    python=python,
+                    folder=folder,
+                    forks=forks,
+                    headers=headers,
                 )
                 left = None if in_place else settled(folder, before, "" if made is None else made.name)
                 if made is None:
                     session.say("nothing was recorded")
                     continue
                 lines, refused = said_of(made)
-                for line in lines:
+                for line in [*lines, *turned_away(run, made, headers)]:
                     session.say(line)
                 session.say(f"{made.name} {made.status}, {len(made.steps)} steps; origin unchanged")
                 if left is not None:

@@ -51,7 +51,13 @@ def command(
     from playhead_receiver.cli.views.words import count
     from playhead_receiver.errands import Collect
     from playhead_receiver.store import Query, open_store
-    from playhead_receiver.store.retention import Policy, duration_s, expired, size_of
+    from playhead_receiver.store.retention import (
+        Policy,
+        duration_s,
+        expired,
+        names_of_runs,
+        size_of,
+    )
     from playhead_replay.forks.workspace import sweep
 
     by_agent = {name: duration_s(text) for name, _, text in (one.partition("=") for one in agent)}
@@ -83,10 +89,9 @@ def command(
     done = _done(session, Collect(policy)).deleted
     store = open_store(session.store, read_only=True)
     try:
-        left = {run.name for run in store.runs(Query(mode=None, limit=1 << 60))}
+        folders = sweep(session.data_dir, lambda: names_of_runs(store))
     finally:
         store.close()
-    folders = sweep(session.data_dir, left)
     if session.as_json:
         said = {"runs": done.runs, "spans": done.spans, "facts": done.facts, "blobs": done.blobs}
         said["fork_folders"] = len(folders)

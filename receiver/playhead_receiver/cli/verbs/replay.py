@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_receiver.cli.bisecting import judged
-from playhead_receiver.cli.options import verb
+from playhead_receiver.cli.options import header_option, verb
 from playhead_receiver.cli.printing import print_lines
 from playhead_receiver.cli.runs import opened_run, parse_target
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
+from playhead_semconv.headers import parse_headers
 
 if TYPE_CHECKING:
     from playhead_replay import Replay
@@ -38,6 +39,7 @@ STYLES = {"identical": "green", "diverged": "yellow", "blocked": "red"}
     type=click.Path(path_type=Path, dir_okay=False, exists=True),
     help="Check functions that look at each span.",
 )
+@header_option
 @click.option(
     "--junitxml",
     metavar="FILE",
@@ -62,6 +64,7 @@ def command(
     live: tuple[str, ...],
     allow: tuple[str, ...],
     checks: tuple[Path, ...],
+    header_lines: tuple[str, ...],
     junitxml: Path | None,
     output: bool,
     point: str | None,
@@ -101,6 +104,7 @@ def command(
             live=live,
             allow=allow,
             checks=checks,
+            headers=parse_headers(header_lines),
             say=session.say,
         )
         steps = [] if found is None else list(shown_from(run, done, found.step.number))

@@ -16,15 +16,18 @@ SCHEMA_VERSION = 1
 @verb("restore", short_help="make a store of a backup")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 def command(session: Session, folder: Path) -> None:
-    """Make a store of the backup in FOLDER, which stays as it is. The data directory must have none."""
-    from playhead_receiver.store import restore
+    """Make a store of the backup in FOLDER, which stays as it is. The data directory must have none.
+
+    The tokens of the backup open it, those too that were revoked after the backup was made.
+    """
+    from playhead_receiver.backup import put_back
 
     if session.settings.store:
         raise UsageError(
             "a store on PostgreSQL is put back by PostgreSQL's own tools",
             hint=f"pg_restore, or psql: {session.store_name}",
         )
-    restore(folder, session.data_dir)
+    put_back(folder, session.data_dir)
     if session.as_json:
         session.print_json({"schema_version": SCHEMA_VERSION, "data_dir": str(session.data_dir)})
         return

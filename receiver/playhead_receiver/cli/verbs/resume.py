@@ -14,13 +14,15 @@ from playhead_receiver.cli.branching import (
     reopen_option,
     said_of,
     started,
+    turned_away,
     unknown_decider,
 )
 from playhead_receiver.cli.child import die_as, signals_held
-from playhead_receiver.cli.options import verb
+from playhead_receiver.cli.options import header_option, verb
 from playhead_receiver.cli.runs import opened_run, parse_target
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
+from playhead_semconv.headers import parse_headers
 
 if TYPE_CHECKING:
     from playhead_replay import Run
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="[RUN]", required=False)
 @on_unknown_option
 @reopen_option
+@header_option
 @click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
 @click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
 def command(
@@ -38,6 +41,7 @@ def command(
     target: str | None,
     on_unknown: str,
     reopen: Reopen | None,
+    header_lines: tuple[str, ...],
     python: str,
     cwd: str,
 ) -> int:
@@ -50,24 +54,33 @@ def command(
     from playhead_replay.forks.forked import forked_of
     from playhead_replay.forks.resume import resume_of
     from playhead_replay.forks.start import folder_of
-    from playhead_replay.forks.workspace import folder_of_fork
+    from playhead_replay.forks.workspace import folder_of_fork, under_way
+    from playhead_replay.launch import require_headers
 
     decide = unknown_decider(session, on_unknown)
+    headers = parse_headers(header_lines)
     wanted = parse_target(target)
-    with signals_held(), housing(session.settings) as house:
+    with (
+        signals_held(),
+        housing(session.settings) as house,
+        under_way(session.data_dir),
+    ):
         delivered(session, house)
         with opened_run(session, wanted) as run:
             _require_dead(run)
             tape, plan = resume_of(run, decide, reopen)
+            require_headers(run, headers)
             forks, plan = forked_of(run, tape, plan, decide)
             session.progress(f"resuming {run.name}")
             own = None if cwd else folder_of_fork(session.data_dir, run.name)
             folder = own or folder_of(run.command, cwd)
-            status, made = started(session, house, tape, plan, python=python, folder=folder, forks=forks)
+            status, made = started(
+                session, house, tape, plan, python=python, folder=folder, forks=forks, headers=headers
+            )
     if made is None:
         session.say("nothing was recorded")
     else:
-        for line in said_of(made)[0]:
+        for line in [*said_of(made)[0], *turned_away(run, made, headers)]:
             session.say(line)
         session.say(f"{made.name} {made.status}, {len(made.steps)} steps; from {run.name}")
         session.suggest(shlex.join(["playhead", "show", made.name]))

@@ -12,7 +12,7 @@ from playhead_receiver.cli.points import Point, find_point
 from playhead_receiver.cli.printing import print_lines
 from playhead_receiver.cli.runs import opened_run, parse_target, reading
 from playhead_receiver.cli.session import Session
-from playhead_semconv.errors import UsageError
+from playhead_semconv.errors import RunUnknown, UsageError
 
 if TYPE_CHECKING:
     from playhead_replay import Run
@@ -76,13 +76,16 @@ def _relatives(session: Session, run: Run) -> list[Any]:
         return []
     lines: list[Any] = []
     with reading(session) as store:
-        known = list(store.runs(Query(limit=sys.maxsize)))
-        names = {one.trace_id: one.name for one in known}
         origin = run.origin.partition("-")[0]
         if origin and run.mode in BRANCHES:
-            lines.append(Text(f"  {run.mode} of {names.get(origin, origin)}", style="dim"))
-        for one in reversed(known):
-            if one.mode in BRANCHES and one.origin.partition("-")[0] == run.trace_id:
+            try:
+                name = store.resolve(origin).name
+            except RunUnknown:
+                name = origin
+            lines.append(Text(f"  {run.mode} of {name}", style="dim"))
+        branches = Query(origin=run.trace_id, limit=sys.maxsize, ascending=True)
+        for one in store.runs(branches) if run.trace_id else ():
+            if one.mode in BRANCHES:
                 lines.append(
                     Text(f"  {one.mode}: {one.name} {one.status}, {one.steps} steps", style="dim")
                 )

@@ -39,7 +39,12 @@ STOPPING = (signal.SIGINT, signal.SIGTERM)
     show_default=True,
     help="Of the query API, described at /openapi.json.",
 )
-@click.option("--forward", metavar="URL", multiple=True, help="Send spans on to this endpoint.")
+@click.option(
+    "--forward",
+    metavar="DESTINATION",
+    multiple=True,
+    help="Send spans on: 'URL [drop=GLOB,…] [keep=GLOB,…] [limit=4K] [sample=0.1] [tenant=NAME] …'.",
+)
 @click.option(
     "--blobs",
     metavar="URL",
@@ -78,11 +83,15 @@ def command(
     from playhead_receiver.access import TokenBook
     from playhead_receiver.access.database import AccessFile
     from playhead_receiver.faces.shown import Limits
+    from playhead_receiver.forward import destinations_of
+    from playhead_receiver.memory import return_large_blocks
     from playhead_receiver.server import Receiver
     from playhead_receiver.store.costs import load_prices
     from playhead_receiver.store.retention import policy_of
 
     settings = session.settings
+    forward = forward or (settings.forward,)
+    return_large_blocks()
     sys.setswitchinterval(SWITCH_S)
     file = AccessFile(session.data_dir)
     has_tokens = TokenBook(file).any_live()
@@ -109,7 +118,7 @@ def command(
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
     try:
         with receiver:
-            _announce(session, receiver, forward)
+            _announce(session, receiver, [one.endpoint for one in destinations_of(forward)])
             load_prices()
             gc.freeze()  # what is here now stays: no collection has to look at it again
             gc.set_threshold(COLLECT_AFTER)
@@ -131,7 +140,7 @@ def _tls(certificate: str | None, key: str | None, client_ca: str | None) -> Tls
     return Tls(certificate, key, client_ca or "")
 
 
-def _announce(session: Session, receiver: Receiver, forward: tuple[str, ...]) -> None:
+def _announce(session: Session, receiver: Receiver, forward: list[str]) -> None:
     http, grpc, query = receiver.http_endpoint, receiver.grpc_endpoint, receiver.query_endpoint
     if session.as_json:
         session.print_json(
@@ -142,7 +151,7 @@ def _announce(session: Session, receiver: Receiver, forward: tuple[str, ...]) ->
                 "query": query,
                 "data_dir": str(session.data_dir),
                 "store": session.store_name,
-                "forward": list(forward),
+                "forward": forward,
                 "pid": os.getpid(),
             }
         )

@@ -40,6 +40,7 @@ class Draft:
     exchanges: dict[tuple[int, str], tuple[int, int]] = field(
         default_factory=dict[tuple[int, str], tuple[int, int]]
     )
+    strands: list[Row] = field(default_factory=list[Row])
     instances: dict[int, Instance] = field(default_factory=dict[int, Instance])
     pending: dict[tuple[bytes, bytes], Row] = field(default_factory=dict[tuple[bytes, bytes], Row])
     come: list[Row] = field(default_factory=list[Row])
@@ -95,6 +96,7 @@ class Draft:
                 " last = greatest(exchange.last, excluded.last)",
                 [(*key, *ends) for key, ends in self.exchanges.items()],
             ),
+            (_insert("strand", "int8 bytea int8 bytea"), self.strands),
             (_INSTANCES, [_instance_row(known) for known in self.instances.values()]),
             (
                 "DELETE FROM span USING unnest(%s::bytea[], %s::bytea[]) AS gone(trace_id, span_id)"

@@ -37,7 +37,6 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Fact, digest_of
-from playhead_semconv.folds import is_inbound
 
 REMEMBERED = 4096
 """How many instances, runs, resources and labels are remembered between transactions."""
@@ -166,6 +165,10 @@ class Rows:
             for row, instance in made:
                 self._instances[instance] = Instance(row, None)
         by_row = {self._instances[instance].row: self._instances[instance] for instance in wanted}
+        for (row,) in self._db.execute(
+            "SELECT DISTINCT instance FROM strand WHERE instance = ANY(?)", (list(by_row),)
+        ):
+            by_row[row].serves = True
         for row, first, last in self._db.execute(
             "SELECT instance, first, last FROM fact_range WHERE instance = ANY(?) ORDER BY first",
             (list(by_row),),
@@ -239,9 +242,8 @@ class Rows:
         draft = self._draft
         traces: dict[bytes, Fact] = {}
         changed: set[bytes] = set()
-        serves = False
+        strands = known.strands(facts)
         for fact in facts:
-            serves = serves or is_inbound(fact)
             if fact.exchange is not None:
                 key = known.row, str(fact.exchange)
                 first, last = draft.exchanges.get(key, (fact.seq, fact.seq))
@@ -278,7 +280,8 @@ class Rows:
                 run = self._change_run(fact.trace_id, now_ns)
                 run.mode = text_of(fact, a.PLAYHEAD_RUN_MODE) or "record"
                 run.origin = text_of(fact, a.PLAYHEAD_RUN_ORIGIN)
-        if serves:
+        if strands:
+            draft.strands += [(known.row, one, facts[0].seq, up) for one, up in strands.items()]
             self._change_run(known.trace_id, now_ns).serves = True
 
     def _index_part(self, known: Instance, fact: Fact) -> None:

@@ -6,7 +6,7 @@ import psycopg
 
 from playhead_semconv.errors import StoreUnavailable
 
-VERSION = 3
+VERSION = 4
 
 _PLACES = """
 -- Where large bodies lie that are not in `blob`, and whose they are.
@@ -67,6 +67,11 @@ CREATE TABLE exchange(
     instance bigint NOT NULL, id text NOT NULL, first bigint NOT NULL, last bigint NOT NULL,
     PRIMARY KEY(instance, id));
 
+CREATE TABLE strand(
+    instance bigint NOT NULL, strand bytea NOT NULL, first bigint NOT NULL, above bytea,
+    PRIMARY KEY(instance, strand, first));
+CREATE INDEX strand_above ON strand(instance, above) WHERE above IS NOT NULL;
+
 CREATE TABLE resource(
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     key bytea NOT NULL UNIQUE, data bytea NOT NULL, uses bigint NOT NULL);
@@ -108,6 +113,7 @@ CREATE INDEX run_state ON run(state, started_ns DESC, trace_id);
 CREATE INDEX run_stale ON run(stale) WHERE stale > 0;
 CREATE INDEX run_unknown ON run(trace_id) WHERE summary IS NULL;
 CREATE INDEX run_loose ON run(arrived_ns) WHERE loose >= 4;
+CREATE INDEX run_origin ON run(origin COLLATE "C") WHERE origin <> '';
 CREATE TABLE run_word(
     kind integer NOT NULL, word text NOT NULL, started_ns bigint NOT NULL, trace_id bytea NOT NULL);
 CREATE UNIQUE INDEX run_word_place ON run_word(kind, word, started_ns DESC, trace_id);
@@ -143,7 +149,17 @@ ALTER TABLE fact_run ALTER COLUMN data SET STORAGE EXTERNAL;
     + _SIGNATURES
 )
 
-MIGRATIONS: dict[int, str] = {1: _PLACES, 2: _SIGNATURES + _INDEX_AGAIN}
+MIGRATIONS: dict[int, str] = {
+    1: _PLACES,
+    2: """
+    CREATE TABLE strand(
+        instance bigint NOT NULL, strand bytea NOT NULL, first bigint NOT NULL, above bytea,
+        PRIMARY KEY(instance, strand, first));
+    CREATE INDEX strand_above ON strand(instance, above) WHERE above IS NOT NULL;
+    CREATE INDEX run_origin ON run(origin COLLATE "C") WHERE origin <> '';
+    """,
+    3: _SIGNATURES + _INDEX_AGAIN,
+}
 """What makes the next schema of each one; forward only."""
 
 _LOCK = 0x706C6864

@@ -27,9 +27,13 @@ from playhead_receiver.store.texts import (
     frame_of,
     items_of,
 )
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
 from playhead_semconv.facts import Content, Fact, digest_of
+from playhead_semconv.folds import is_inbound
+from playhead_semconv.slices import lanes_of
 
-_OF_AN_INSTANCE = ("fact_run", "fact_range", "content", "blob_part", "exchange")
+_OF_AN_INSTANCE = ("fact_run", "fact_range", "content", "blob_part", "exchange", "strand")
 
 
 class Deletion:
@@ -173,6 +177,13 @@ class Deletion:
 
     def _empty_facts(self, instance: int, traces: set[bytes], runs: list[Any]) -> None:
         """Take the content out of facts of these runs, but what facts of other runs go on from."""
+        lanes = lanes_of((fact for _, _, data, _ in runs for fact in bare_run(data)), traces)
+
+        def goes(fact: Fact) -> bool:
+            # What is read in a lane of a request bears no trace.
+            below = fact.lane in lanes and not any(fact.trace_id) and fact.name != e.PLAYHEAD_LANE
+            return below or fact.trace_id in traces
+
         needed: set[bytes] = set()
         grows = True
         while grows:
@@ -180,12 +191,12 @@ class Deletion:
             for _, _, data, _ in runs:
                 for fact in bare_run(data):
                     body = fact.body
-                    if body is not None and (fact.trace_id not in traces or body.digest in needed):
+                    if body is not None and (not goes(fact) or body.digest in needed):
                         needed |= {one for one in (body.base, body.digest) if one}
             grows = len(needed) > before
         for position, _, data, blobs in runs:
             facts = bare_run(data)
-            emptied = [_emptied(fact, needed) if fact.trace_id in traces else fact for fact in facts]
+            emptied = [_emptied(fact, needed) if goes(fact) else fact for fact in facts]
             if emptied == facts:
                 continue
             self._unsearch_facts(
@@ -226,4 +237,6 @@ def _emptied(fact: Fact, needed: set[bytes]) -> Fact:
     body: Content | None = fact.body
     if body is not None and body.digest not in needed:
         body = None
-    return msgspec.structs.replace(fact, attributes={}, body=body, exchange=None)
+    # That a request came there tells whose the facts of its lane are.
+    kept = {a.PLAYHEAD_EXCHANGE_DIRECTION: "in"} if is_inbound(fact) else {}
+    return msgspec.structs.replace(fact, attributes=kept, body=body, exchange=None)

@@ -15,6 +15,7 @@ from playhead_receiver.store.resolve import resolve
 from playhead_receiver.store.shelves import Shelves
 from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.deletion import Deletion
+from playhead_receiver.store.sql.part import part_of_run
 from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.sql.runs import Runs
 from playhead_receiver.store.sql.summaries import keep, make, outdated, span_rows
@@ -22,6 +23,7 @@ from playhead_receiver.store.sql.tape import SqlTape
 from playhead_receiver.store.writer import Writer
 from playhead_semconv.errors import StoreUnavailable
 from playhead_semconv.facts import Fact
+from playhead_semconv.seams import Tape
 
 SUMMED_UP_AT_ONCE = 64
 DELETED_AT_ONCE = 32
@@ -55,6 +57,10 @@ class SqlStore(Generic[D]):
     def tape(self, instance: bytes) -> SqlTape:
         """The tape of a process instance, empty if nothing is known of it."""
         return SqlTape(self._reader, instance)
+
+    def tape_of(self, instance: bytes, trace_id: bytes) -> Tape:
+        """That tape, as far as the run of a trace may need it."""
+        return part_of_run(self._reader, SqlTape(self._reader, instance), trace_id)
 
     def spans(self, trace_id: bytes, only: Collection[bytes] | None = None) -> Iterator[StoredSpan]:
         """Finished spans of a trace, byte for byte as received, in order of arrival."""

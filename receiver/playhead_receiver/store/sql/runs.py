@@ -150,6 +150,13 @@ def _conditions(query: Query) -> tuple[str, list[str], list[Any]]:
                 kind,
                 word,
             )
+    if query.origin:
+        want(
+            "run.trace_id IN (SELECT other.trace_id FROM run AS other WHERE other.origin <> ''"
+            " AND other.origin >= ? AND other.origin < ?)",
+            query.origin,
+            query.origin + "~",
+        )
     want("summary IS NOT NULL")
     if query.traces is not None and len(query.traces) <= NAMED:
         want(f"run.trace_id IN ({', '.join('?' * len(query.traces)) or 'NULL'})", *query.traces)

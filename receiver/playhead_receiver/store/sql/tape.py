@@ -66,6 +66,10 @@ class SqlTape:
                 facts.append(fact)
         return fold_exchanges(facts).get(id)
 
+    def stretch(self, first: int) -> list[Fact]:
+        """The facts that were stored together with this number, from the first of them on."""
+        return self._run_at(first) or []
+
     def fact(self, seq: int) -> Fact | None:
         """The fact of this number, None if it is not here."""
         run = self._run_at(seq)

@@ -46,6 +46,9 @@ class Instances:
             ):
                 known.firsts.append(int(first))  # type: ignore[arg-type]
                 known.lasts.append(int(last))  # type: ignore[arg-type]
+            known.serves = bool(
+                self._db.execute("SELECT 1 FROM strand WHERE instance = ? LIMIT 1", (known.row,)).get
+            )
         self._known[instance] = known
         return known
 

@@ -33,7 +33,6 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Fact, digest_of
-from playhead_semconv.folds import is_inbound
 
 ROWS_AT_ONCE = 256
 """Rows that one statement inserts."""
@@ -123,9 +122,8 @@ class Rows:
         exchanges: dict[str, tuple[int, int]] = {}
         traces: dict[bytes, Fact] = {}
         changed: set[bytes] = set()
-        serves = False
+        strands = known.strands(facts)
         for fact in facts:
-            serves = serves or is_inbound(fact)
             if fact.exchange is not None:
                 id = str(fact.exchange)
                 first = exchanges[id][0] if id in exchanges else fact.seq
@@ -176,7 +174,8 @@ class Rows:
                         fact.trace_id,
                     ),
                 )
-        if serves:
+        if strands:
+            self._insert("strand", [(known.row, one, facts[0].seq, up) for one, up in strands.items()])
             self._db.execute(
                 "UPDATE run SET mode = 'service' WHERE trace_id = ? AND mode = 'record'",
                 (known.trace_id,),

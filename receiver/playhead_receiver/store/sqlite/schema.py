@@ -13,7 +13,7 @@ from playhead_receiver.store.sqlite.migration import to_6
 from playhead_semconv.errors import StoreUnavailable
 
 FILE = "store.sqlite"
-VERSION = 7
+VERSION = 8
 APPLICATION_ID = 0x706C6864
 BUSY_TIMEOUT_MS = 10_000
 
@@ -58,6 +58,13 @@ CREATE TABLE blob_part(
 CREATE TABLE exchange(
     instance INTEGER NOT NULL, id TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
     PRIMARY KEY(instance, id)) WITHOUT ROWID;
+
+-- Of a process that serves: which stretches of facts (by their first number) hold facts of a strand,
+-- and what a lane that is declared there lies below. See strands.py.
+CREATE TABLE strand(
+    instance INTEGER NOT NULL, strand BLOB NOT NULL, first INTEGER NOT NULL, above BLOB,
+    PRIMARY KEY(instance, strand, first)) WITHOUT ROWID;
+CREATE INDEX strand_above ON strand(instance, above) WHERE above IS NOT NULL;
 
 -- Resources and labels: what many spans have in common, and how many do.
 CREATE TABLE resource(
@@ -108,6 +115,7 @@ CREATE INDEX run_age ON run(started_ns DESC, trace_id);
 CREATE INDEX run_state ON run(state, started_ns DESC, trace_id);
 CREATE INDEX run_stale ON run(stale) WHERE stale > 0;
 CREATE INDEX run_loose ON run(arrived_ns) WHERE loose >= 4;
+CREATE INDEX run_origin ON run(origin) WHERE origin <> '';
 -- What runs are found by: agent, version, environment, conversation, model, provider, tool, error_type.
 CREATE TABLE run_word(
     kind INTEGER NOT NULL, word TEXT NOT NULL, started_ns INTEGER NOT NULL, trace_id BLOB NOT NULL,
@@ -156,6 +164,13 @@ MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
     UPDATE run SET loose = (SELECT count(*) FROM bundle
         WHERE bundle.trace_id = run.trace_id AND data IS NOT NULL);
     CREATE INDEX run_loose ON run(arrived_ns) WHERE loose >= 4;
+    """,
+    7: """
+    CREATE TABLE strand(
+        instance INTEGER NOT NULL, strand BLOB NOT NULL, first INTEGER NOT NULL, above BLOB,
+        PRIMARY KEY(instance, strand, first)) WITHOUT ROWID;
+    CREATE INDEX strand_above ON strand(instance, above) WHERE above IS NOT NULL;
+    CREATE INDEX run_origin ON run(origin) WHERE origin <> '';
     """,
 }
 """What makes the next schema of each one, as SQL or a function; forward only."""

@@ -1,7 +1,8 @@
-"""Forwards what the store takes to another OTLP endpoint, off the acknowledgement path.
+"""Forwards what the store takes to one destination, in a thread of its own.
 
 The queue is the store itself and a cursor in it, one file per destination: what was not delivered
-before a restart is delivered after it. Spans go whole, when the facts they rest on are there.
+before a restart is delivered after it. Spans are made whole, when the facts they rest on are there;
+then the destination's filter sees them. What is stored stays as it is.
 """
 
 from __future__ import annotations
@@ -11,23 +12,25 @@ import random
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
-import msgspec
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_exporter.shipping.answers import Accepted, Refused, Transport, TryLater
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
 from playhead_exporter.shipping.http import HttpTransport
 from playhead_receiver.derive import Deriver
+from playhead_receiver.forward.cursor import CursorFile
+from playhead_receiver.forward.destination import Destination
+from playhead_receiver.forward.sampling import Sampler
+from playhead_receiver.forward.trimming import Trimmer
 from playhead_receiver.store.protocol import Change, Store, StoredSpan
-from playhead_semconv.errors import StoreUnavailable
-from playhead_semconv.facts import Fact, digest_of
+from playhead_semconv.errors import PlayheadError, StoreUnavailable
+from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import pack, resource_logs
 
-FOLDER = "forward"
 REQUEST_BYTES = 4 * 1024 * 1024
 """No request is longer, uncompressed, unless a single span is."""
 POLL_S = 0.1
@@ -38,63 +41,33 @@ FACTS_PATIENCE_S = 30.0
 """How long a span waits for the facts it rests on before it goes as it is."""
 
 
-class Cursor(msgspec.Struct):
-    """How far a destination has got."""
-
-    endpoint: str
-    position: int
-    """Everything up to here was read."""
-    waiting: list[int] = []
-    """Positions up to there of spans that still wait for their facts."""
-
-
-class CursorFile:
-    """A cursor on disk."""
-
-    def __init__(self, data_dir: str | os.PathLike[str], endpoint: str) -> None:
-        self._path = Path(data_dir) / FOLDER / f"{digest_of(endpoint.encode()).hex()[:16]}.json"
-        self._endpoint = endpoint
-
-    def load(self, beginning: int) -> Cursor:
-        """The cursor; at ``beginning`` where there is none yet."""
-        try:
-            return msgspec.json.decode(self._path.read_bytes(), type=Cursor)
-        except (FileNotFoundError, msgspec.DecodeError):
-            return Cursor(self._endpoint, beginning)
-
-    def save(self, cursor: Cursor) -> None:
-        """Keep the cursor; the one before stays whole until this one is."""
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = self._path.with_suffix(".draft")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(cursor))
-        os.replace(draft, self._path)
-
-
 class Forwarder:
     """One destination and the thread that serves it.
 
-    ``endpoint``: base address or full path of an OTLP/HTTP endpoint, or ``grpc://host:port``. What was
-    stored before it was first named is not sent. ``facts_too``: the tape as well.
+    What was stored before it was first named is not sent. ``base_url``: of the query API, where a span
+    that was cut is whole. `ConfigurationError` if there are no headers where it wants some.
     """
 
     def __init__(
         self,
         store: Store,
-        endpoint: str,
+        destination: Destination,
         data_dir: str | os.PathLike[str],
         *,
-        facts_too: bool = False,
+        base_url: str = "",
         patience_s: float = FACTS_PATIENCE_S,
     ) -> None:
         self._store = store
         self._deriver = Deriver(store)
-        self._transport = _transport(endpoint)
-        self._facts_too = facts_too
+        self._transport = _transport(destination)
+        self._facts_too = destination.tape
+        self._trimmer = Trimmer(destination, base_url)
         self._patience_s = patience_s
-        self._file = CursorFile(data_dir, endpoint)
+        self._file = CursorFile(data_dir, destination.name)
         self._cursor = self._file.load(store.position())
+        self._sampler = Sampler(
+            store, destination.sample, map(bytes.fromhex, self._cursor.open), time.monotonic()
+        )
         self._waiting: dict[int, tuple[StoredSpan, float]] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="playhead-forward", daemon=True)
@@ -102,11 +75,14 @@ class Forwarder:
         """Spans that the destination has taken."""
         self.refused = 0
         """Spans that it has refused for good."""
+        self.left_out = 0
+        """Traces that went well and are not of its share."""
         self.problem = ""
         """Why nothing gets through just now; empty while it does."""
 
     def start(self) -> None:
-        """Begin where the cursor stands."""
+        """Begin where the cursor stands, and keep that: what comes from now on is not lost."""
+        self._file.save(self._cursor)
         for position in self._cursor.waiting:
             for change in self._store.changes(position - 1, 1):
                 if change.position == position and isinstance(change.item, StoredSpan):
@@ -136,7 +112,7 @@ class Forwarder:
                 changes = list(self._store.changes(self._cursor.position))
                 if not self._forward(changes):
                     return
-            except StoreUnavailable as problem:
+            except PlayheadError as problem:
                 self.problem = problem.what
                 changes = []
             if not changes:
@@ -150,10 +126,10 @@ class Forwarder:
         fresh = {
             change.position: (change.item, now + self._patience_s)
             for change in changes
-            if isinstance(change.item, StoredSpan)
+            if isinstance(change.item, StoredSpan) and self._sampler.takes(change.item.trace_id, now)
         }
         for position, (span, deadline) in {**self._waiting, **fresh}.items():
-            if now >= deadline or self._deriver.is_whole(span):
+            if now >= deadline or self._is_whole(span):
                 ready.append(span)
             else:
                 held[position] = (span, deadline)
@@ -165,18 +141,44 @@ class Forwarder:
         for parts in self._span_requests(ready):
             if not self._deliver(Signal.TRACES, parts, spans=True):
                 return False
-        if changes or held.keys() != self._waiting.keys():
+        bad, good = self._sampler.judge(now)
+        for trace_id in bad:
+            for parts in self._span_requests(self._store.spans(trace_id)):
+                if not self._deliver(Signal.TRACES, parts, spans=True):
+                    return False
+        self._sampler.close((*bad, *good))
+        self.left_out += len(good)
+        open = [trace_id.hex() for trace_id in self._sampler.open()]
+        if changes or held.keys() != self._waiting.keys() or open != self._cursor.open:
             self._waiting = held
-            self._cursor.waiting = sorted(held)
+            self._cursor.waiting, self._cursor.open = sorted(held), open
             if changes:
                 self._cursor.position = changes[-1].position
             self._file.save(self._cursor)
         return True
 
-    def _span_requests(self, spans: list[StoredSpan]) -> Iterator[list[bytes]]:
+    def _is_whole(self, span: StoredSpan) -> bool:
+        try:
+            return self._deriver.is_whole(span)
+        except StoreUnavailable:
+            raise
+        except PlayheadError:  # its tape is damaged
+            return True
+
+    def _whole(self, span: StoredSpan) -> ResourceSpans:
+        try:
+            return self._deriver.whole(span)
+        except StoreUnavailable:
+            raise
+        except PlayheadError:
+            return ResourceSpans.FromString(span.otlp)
+
+    def _span_requests(self, spans: Iterable[StoredSpan]) -> Iterator[list[bytes]]:
         """Export requests as parts to be joined, one part a span."""
         return _bounded(
-            ExportTraceServiceRequest(resource_spans=[self._deriver.whole(span)]).SerializeToString()
+            ExportTraceServiceRequest(
+                resource_spans=[self._trimmer.trim(self._whole(span))]
+            ).SerializeToString()
             for span in spans
         )
 
@@ -240,10 +242,13 @@ def _bounded(parts: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield group
 
 
-def _transport(endpoint: str) -> Transport:
-    if endpoint.startswith("grpc://"):
+def _transport(destination: Destination) -> Transport:
+    headers = destination.sent_headers()
+    scheme, _, address = destination.endpoint.partition("://")
+    if scheme in ("grpc", "grpcs"):
         from playhead_exporter.shipping.grpc import GrpcTransport  # heavy, and not everybody wants it
 
-        address = endpoint.removeprefix("grpc://")
-        return GrpcTransport(Endpoint.parse(f"http://{address}", "grpc"), "", "")
-    return HttpTransport(Endpoint.parse(endpoint, "http/protobuf"), "", "")
+        endpoint = Endpoint.parse(f"http{'s' * (scheme == 'grpcs')}://{address}", "grpc")
+        return GrpcTransport(endpoint, "", destination.ca, headers)
+    endpoint = Endpoint.parse(destination.endpoint, "http/protobuf")
+    return HttpTransport(endpoint, "", destination.ca, headers)

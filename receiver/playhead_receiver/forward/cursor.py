@@ -1,0 +1,51 @@
+"""How far a destination has got, on disk: with the store it is the destination's queue."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from playhead_semconv.errors import StoreUnavailable
+from playhead_semconv.facts import digest_of
+
+FOLDER = "forward"
+
+
+class Cursor(msgspec.Struct):
+    """How far a destination has got."""
+
+    endpoint: str
+    position: int
+    """Everything up to here was read."""
+    waiting: list[int] = []
+    """Positions up to there of spans that still wait for their facts."""
+    open: list[str] = []
+    """Ids of traces of which it is not known yet whether they are sent."""
+
+
+class CursorFile:
+    """A cursor on disk; ``name``: `Destination.name`."""
+
+    def __init__(self, data_dir: str | os.PathLike[str], name: str) -> None:
+        self._path = Path(data_dir) / FOLDER / f"{digest_of(name.encode()).hex()[:16]}.json"
+        self._name = name
+
+    def load(self, beginning: int) -> Cursor:
+        """The cursor; at ``beginning`` where there is none yet."""
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=Cursor)
+        except (FileNotFoundError, msgspec.DecodeError):
+            return Cursor(self._name, beginning)
+
+    def save(self, cursor: Cursor) -> None:
+        """Keep the cursor; the one before stays whole until this one is. `StoreUnavailable`."""
+        draft = self._path.with_suffix(".draft")
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(msgspec.json.encode(cursor))
+            os.replace(draft, self._path)
+        except OSError as problem:
+            raise StoreUnavailable(f"{self._path} cannot be written", cause=str(problem)) from problem

@@ -1,0 +1,113 @@
+"""Where to send what, in words: ``http://tempo:4318 drop=gen_ai.*.messages limit=4K sample=0.1``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from playhead_receiver.access.tokens import TENANT
+from playhead_receiver.store.retention import size_of
+from playhead_semconv.errors import ConfigurationError
+
+WORDS = "keep=GLOB,… drop=GLOB,… limit=4K sample=0.1 tenant=NAME headers=VARIABLE ca=FILE tape"
+
+
+class Destination(msgspec.Struct, frozen=True):
+    """An OTLP endpoint, and what it gets."""
+
+    endpoint: str
+    """Base address or full path over HTTP; ``grpc://HOST:PORT``, with TLS ``grpcs://``."""
+    keep: tuple[str, ...] = ()
+    """Of a span's attributes only those whose names match one of these; empty: all."""
+    drop: tuple[str, ...] = ()
+    """None of those whose names match one of these, wherever they are."""
+    limit_bytes: int = 0
+    """Most of one attribute's value; 0: all of it."""
+    sample: float = 1.0
+    """Share of traces, by their ids. Those that failed or have errors go always."""
+    tenant: str = ""
+    """Whose; empty: the data folder's own."""
+    headers: str = ""
+    """The environment variable that has headers, ``name=value,…``, percent-encoded."""
+    ca: str = ""
+    """File of the CA to trust; empty for the system's."""
+    tape: bool = False
+    """Facts go too."""
+
+    @property
+    def name(self) -> str:
+        """What its queue is found by: other words of the same destination go on where it was."""
+        return f"{self.tenant}@{self.endpoint}" if self.tenant else self.endpoint
+
+    def sent_headers(self) -> dict[str, str]:
+        """The headers of its requests. `ConfigurationError` if the variable has none."""
+        if not self.headers:
+            return {}
+        pairs = [pair.partition("=") for pair in os.environ.get(self.headers, "").split(",") if pair]
+        if not pairs or not all(name.strip() and found for name, found, _ in pairs):
+            raise ConfigurationError(
+                f"{self.headers} has no headers for {self.endpoint}",
+                hint=f"export {self.headers}='authorization=Bearer%20…'",
+            )
+        return {name.strip().lower(): unquote(value.strip()) for name, _, value in pairs}
+
+
+def destinations_of(texts: Iterable[str]) -> list[Destination]:
+    """Destinations in words; ``;`` separates several in one text. `ConfigurationError`."""
+    found = [_parsed(one) for text in texts for one in text.split(";") if one.strip()]
+    names = [one.name for one in found]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ConfigurationError(f"the destination {twice} is named twice")
+    return found
+
+
+def _parsed(text: str) -> Destination:
+    endpoint, *words = text.split()
+    parts = urlsplit(endpoint)
+    if parts.scheme not in ("http", "https", "grpc", "grpcs") or not parts.hostname:
+        raise ConfigurationError(
+            f"destination {endpoint!r} is no http(s):// or grpc(s):// URL", hint="http://jaeger:4318"
+        )
+    if "@" in parts.netloc:
+        raise ConfigurationError(
+            f"a password does not belong in the destination {parts.hostname}",
+            hint="headers=VARIABLE names an environment variable that has the headers",
+        )
+    given: dict[str, Any] = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        if word == "tape":
+            given["tape"] = True
+        elif not value or name not in ("keep", "drop", "limit", "sample", "tenant", "headers", "ca"):
+            raise ConfigurationError(f"{word!r} says nothing of a destination", hint=WORDS)
+        elif name in ("keep", "drop"):
+            given[name] = (*given.get(name, ()), *(glob for glob in value.split(",") if glob))
+        elif name == "limit":
+            given["limit_bytes"] = size_of(value)
+        elif name == "sample":
+            given["sample"] = _share(value)
+        else:
+            given[name] = value
+    if not TENANT.match(given.get("tenant", "")):
+        raise ConfigurationError(f"{given['tenant']!r} cannot be the name of a tenant")
+    if given.get("tape") and given.keys() & {"keep", "drop", "limit_bytes", "sample"}:
+        raise ConfigurationError(
+            f"the tape goes to {endpoint} whole or not at all",
+            hint="leave out tape, or keep=, drop=, limit= and sample=",
+        )
+    return Destination(endpoint, **given)
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise ConfigurationError(f"sample={text} is no share", hint="from 0 to 1, e.g. sample=0.1")
+    return share

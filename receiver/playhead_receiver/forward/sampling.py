@@ -1,0 +1,93 @@
+"""Which traces a destination gets: a share by their ids, and all that did not go well.
+
+How a run ends is known late. Until then a trace that is not of the share is *open*: nothing of it is
+sent. The store keeps it, so nothing has to be held: when it turns out bad, it is read from there.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+import msgspec
+
+from playhead_receiver.store.protocol import Store
+from playhead_semconv.errors import RunUnknown
+
+RANDOM_BITS = 56
+"""Of a trace id's end, those that are random (W3C Trace Context)."""
+FIRST_LOOK_S = 1.0
+LONGEST_REST_S = 30.0
+LOOKS_AT_ONCE = 32
+MOST_OPEN = 10_000
+"""Above it the oldest is judged by what is known of it."""
+MOST_KEPT = 10_000
+
+
+class _Open(msgspec.Struct):
+    look_at: float
+    rest_s: float = FIRST_LOOK_S
+
+
+class Sampler:
+    """Decides by trace. ``share``: from 0 to 1; ``open``: traces that were open when it was stopped."""
+
+    def __init__(self, store: Store, share: float, open: Iterable[bytes] = (), now: float = 0.0) -> None:
+        self._store = store
+        self._below = round((1 - share) * (1 << RANDOM_BITS))
+        self._open = OrderedDict((trace_id, _Open(now)) for trace_id in open)
+        self._kept: OrderedDict[bytes, None] = OrderedDict()
+
+    def takes(self, trace_id: bytes, now: float) -> bool:
+        """Whether what has come of a trace is sent; if not, the trace is open."""
+        if self._is_of_share(trace_id) or trace_id in self._kept:
+            return True
+        self._open[trace_id] = _Open(now + FIRST_LOOK_S)
+        self._open.move_to_end(trace_id)
+        return False
+
+    def open(self) -> list[bytes]:
+        """Traces of which it is not known yet whether they are sent."""
+        return list(self._open)
+
+    def judge(self, now: float) -> tuple[list[bytes], list[bytes]]:
+        """Open traces that did not go well, which are sent from now on, and those that did.
+
+        They stay open until `close`, so that none is forgotten before it was sent.
+        """
+        bad: list[bytes] = []
+        good: list[bytes] = []
+        too_many = len(self._open) - MOST_OPEN
+        places = enumerate(self._open.items())
+        due = [id for place, (id, one) in places if place < too_many or one.look_at <= now]
+        for place, trace_id in enumerate(due[: max(LOOKS_AT_ONCE, too_many)]):
+            verdict = self._verdict(trace_id)
+            if verdict is None and place >= too_many:
+                one = self._open[trace_id]
+                one.rest_s = min(2 * one.rest_s, LONGEST_REST_S)
+                one.look_at = now + one.rest_s
+            else:
+                (good if verdict is not False else bad).append(trace_id)
+        for trace_id in bad:
+            self._kept[trace_id] = None
+        while len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return bad, good
+
+    def close(self, traces: Iterable[bytes]) -> None:
+        """These are not open any more."""
+        for trace_id in traces:
+            self._open.pop(trace_id, None)
+
+    def _is_of_share(self, trace_id: bytes) -> bool:
+        return int.from_bytes(trace_id[-RANDOM_BITS // 8 :], "big") >= self._below
+
+    def _verdict(self, trace_id: bytes) -> bool | None:
+        """Whether a run went well; None while that is not known."""
+        try:
+            run = self._store.resolve(trace_id.hex())
+        except RunUnknown:  # it was deleted
+            return True
+        if run.errors:
+            return False
+        return None if run.status == "running" else run.status == "success"

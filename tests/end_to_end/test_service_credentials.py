@@ -1,0 +1,85 @@
+"""Requests whose credentials the tape withholds: who replays or forks them gives these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.home import Home
+from support.services import RecordedService, home_with
+
+from playhead_receiver.demo.provider import Provider
+
+SECRET = "the-right-one-5"
+HEADER = ("--header", f"Authorization: Bearer {SECRET}")
+SERVICES = {
+    "chat_service.py": ("-m", "uvicorn", "chat_service:app", "--port", "0"),
+    "shop_service.py": ("shop_service.py",),
+}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with Provider(pace_s=0.002) as provider:
+        yield provider
+
+
+def asked(folder: Path, provider: Provider, program: str) -> Home:
+    """A home in which a request with a credential was answered."""
+    home = home_with(folder, provider, program)
+    with RecordedService(home, *SERVICES[program]) as service:
+        headers = {"authorization": f"Bearer {SECRET}"}
+        assert service.client.post("/guarded", headers=headers).status_code == 200
+    return home
+
+
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [
+        ("chat_service.py", 403),
+        pytest.param("shop_service.py", 401, marks=pytest.mark.acceptance),
+    ],
+)
+def test_a_credential_is_given_to_a_replay(
+    tmp_path: Path, provider: Provider, program: str, status: int
+):
+    home = asked(tmp_path, provider, program)
+    code, report = home.report("last")
+    assert (code, report["first_divergence"]["what"]) == (1, "inbound response to POST /guarded")
+    name = report["run"]
+    assert (
+        f"POST /guarded is answered with {status}: it came with authorization, which the tape does not"
+        " hold; give it: --header 'authorization: …'"
+    ) in report["notes"]
+    code, report = home.report(name, *HEADER)
+    assert (code, report["divergences"], report["notes"]) == (0, [], [])
+
+
+def test_a_credential_is_given_to_a_fork_and_not_kept(tmp_path: Path, provider: Provider):
+    home = asked(tmp_path, provider, "shop_service.py")
+    name = home.runs()[0]["name"]
+    done = home.playhead("fork", f"{name}:1")
+    assert "give it: --header 'authorization: …'" in done.stderr
+    done = home.playhead("fork", f"{name}:1", *HEADER)
+    assert (done.returncode, "give it" in done.stderr) == (0, False)
+    assert home.run("last").requests[0].status_code == 200
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".py"]
+    assert files
+    assert not [path for path in files if SECRET.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--header", "nonsense"), "--header takes a name and a value"),
+        (("--header", "x-key: 1"), "is no request that came over HTTP: it has no headers"),
+    ],
+)
+def test_a_header_that_makes_no_sense_is_refused(tmp_path: Path, words: tuple[str, ...], said: str):
+    home = Home(tmp_path, {})
+    (tmp_path / "plain.py").write_text("print('plain')")
+    assert home.playhead("record", "plain.py").returncode == 0
+    refused = home.playhead("replay", *words)
+    assert refused.returncode == 2
+    assert said in refused.stderr
