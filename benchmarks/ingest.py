@@ -65,6 +65,13 @@ class Standing:
         line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) / 1024
 
+    def settle(self) -> None:
+        """Wait until it has nothing more to do."""
+        before = -1.0
+        while (now := self.cpu_s()) > before:
+            before = now
+            time.sleep(0.3)
+
     def stop(self, number: int) -> None:
         """Send a signal, wait for the end."""
         self.process.send_signal(number)
@@ -150,6 +157,7 @@ def one(protocol: str, load: Load) -> dict[str, float | str]:
     with tempfile.TemporaryDirectory() as place:
         data = Path(place)
         standing = Standing(data)
+        standing.settle()
         before_s = standing.cpu_s()
         outcome, took_s = send_all(standing, protocol, made)
         cpu_s, peak_mib = standing.cpu_s() - before_s, standing.peak_mib()
@@ -196,7 +204,7 @@ def main() -> None:
     parser.add_argument("--protocols", nargs="*", default=["grpc", "http"])
     parser.add_argument("--profiles", nargs="*", default=["payload", "light"])
     parser.add_argument("--steps", type=int, nargs="*", default=[20])
-    parser.add_argument("--spans", type=int, default=8200, help="about how many a row")
+    parser.add_argument("--spans", type=int, default=16400, help="about how many a row")
     parser.add_argument("--turns", action="store_true", help="every step a trace of its own")
     parser.add_argument("--json", type=Path, help="write all figures here")
     given = parser.parse_args()

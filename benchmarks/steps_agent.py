@@ -25,14 +25,14 @@ def text(seed: int, length: int) -> str:
 class Transport(httpx2.BaseTransport):
     """Asks for one more tool call at every request."""
 
-    def __init__(self) -> None:
-        self.step = 0
+    def __init__(self, seed: int) -> None:
+        self.step, self.seed = 0, seed
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         request.read()
         self.step += 1
         call = openai_chat.tool_call(
-            f"call_{self.step}", "search", {"query": text(self.step, 120), "limit": 5}
+            f"call_{self.step}", "search", {"query": text(self.seed + self.step, 120), "limit": 5}
         )
         whole = openai_chat.completion(tool_calls=[call], id=f"chatcmpl-{self.step}")
         return httpx2.Response(
@@ -40,19 +40,20 @@ class Transport(httpx2.BaseTransport):
         )
 
 
-def main(steps: int) -> None:
-    """Run it; prints the bytes of the last request, which is all that was ever said."""
-    http = httpx2.Client(transport=Transport())
+def main(steps: int, run: int = 0) -> None:
+    """Run it, each ``run`` with other texts; prints the bytes of the last request: all that was said."""
+    seed = run * 100_000
+    http = httpx2.Client(transport=Transport(seed))
     client = openai.OpenAI(api_key="bench", base_url="http://bench.invalid/v1", http_client=http)
-    messages = [{"role": "system", "content": text(0, 2000)}, {"role": "user", "content": "Go on."}]
+    messages = [{"role": "system", "content": text(seed, 2000)}, {"role": "user", "content": "Go on."}]
     for step in range(steps):
         answer = client.chat.completions.create(model="gpt-4o", messages=messages).choices[0].message
         messages.append(answer.to_dict())
-        result = {"step": step, "found": text(10_000 + step, 1900)}
+        result = {"step": step, "found": text(seed + 10_000 + step, 1900)}
         for call in answer.tool_calls:
             messages.append({"role": "tool", "tool_call_id": call.id, "content": json.dumps(result)})
     print(len(json.dumps(messages)))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(*map(int, sys.argv[1:]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -72,7 +73,10 @@ class WriterLock:
         """Give the lock back. Idempotent."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
-            os.ftruncate(descriptor, 0)
+            with suppress(
+                OSError
+            ):  # nothing can be written there; that nobody holds it is seen all the same
+                os.ftruncate(descriptor, 0)
             os.close(descriptor)
 
 

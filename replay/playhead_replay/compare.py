@@ -115,8 +115,19 @@ class _Comparison:
             redacted=sum(
                 int(fact.attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0)) for fact in self._tape.facts()
             ),
-            notes=["the tape ends where the run was killed"] if self._killed() else [],
+            notes=list(self._notes()),
         )
+
+    def _notes(self) -> Iterator[str]:
+        if self._killed():
+            yield "the tape ends where the run was killed"
+        lost: dict[str, list[str]] = {}
+        for fact in self._tape.named(e.PLAYHEAD_TURN_LOST):
+            how = str(fact.attributes[a.PLAYHEAD_TURN_HOW])
+            lost.setdefault(str(fact.attributes[a.PLAYHEAD_TURN_THREAD]), []).append(how)
+        for thread, ways in lost.items():
+            how = ", ".join(dict.fromkeys(ways))
+            yield f"{thread} lost its turn when recorded ({how}): from there on its order is chance"
 
     def _ended(self, exits: list[Divergence], answers: list[Divergence]) -> Iterator[OutputCheck]:
         if not self._came:

@@ -12,9 +12,13 @@ from typing import Any
 import pytest
 from conformance.engines import Postgres
 from conformance.store_suite import StoreSuite
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import facts_of, span_of
 from support.postgres import PostgresServer
+from urllib3 import PoolManager
 
+from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, Upkeep
 from playhead_receiver.store.naming import place_name, place_of_tenant, split_schema
 from playhead_semconv.errors import ConfigurationError, StoreError, StoreUnavailable
@@ -155,6 +159,41 @@ def test_two_receivers_take_the_same_batches_at_once(tmp_path: Path):
 
 def _history(turns: list[str]) -> str:
     return "[" + ",".join(f'{{"role":"user","content":"{turn}"}}' for turn in turns) + "]"
+
+
+def test_what_one_receiver_does_not_answer_for_any_more_another_takes(tmp_path: Path):
+    """A client that resends to the next receiver: nothing twice, nothing lost, one run by one name."""
+    url, trace = ENGINE.url(tmp_path), b"t" * 16
+    pool = PoolManager()
+
+    def send(receiver: Receiver, numbers: range) -> None:
+        spans = [span_of(trace, number, text="said " * 200) for number in numbers]
+        request = ExportTraceServiceRequest()
+        for one in spans:
+            request.resource_spans.append(ResourceSpans.FromString(one.otlp))
+        answer = pool.request(
+            "POST",
+            f"{receiver.http_endpoint}/v1/traces",
+            body=request.SerializeToString(),
+            headers={"content-type": "application/x-protobuf"},
+        )
+        assert answer.status == 200
+
+    options: dict[str, Any] = {"store": url, "http_port": 0, "grpc_port": None}
+    with Receiver(tmp_path / "two", **options) as two:
+        with Receiver(tmp_path / "one", **options) as one:
+            send(one, range(1, 11))
+            send(two, range(11, 21))
+            send(one, range(21, 31))
+            assert [run.name for run in one.store.runs(Query())] == ["refund-1"]
+        send(two, range(21, 41))  # the first ten of these came before
+        (run,) = two.store.runs(Query())
+        assert (run.name, run.spans) == ("refund-1", 40)
+        found = [int.from_bytes(span.span_id, "big") for span in two.store.spans(trace)]
+        assert found == list(range(1, 41))
+        assert two.store.position() == 40
+        assert list(two.store.verify()) == []
+    pool.clear()
 
 
 def test_a_chain_that_another_receiver_began_is_gone_on_with(server: PostgresServer, tmp_path: Path):
@@ -326,14 +365,14 @@ def test_a_store_of_an_older_version_is_brought_to_this_one(server: PostgresServ
     schema = split_schema(ENGINE.url(tmp_path))[1]
     with server.connect() as connection:  # what later versions have added
         connection.execute(f"SET search_path TO {schema}".encode())
-        connection.execute("DROP TABLE owner, place, strand; DROP INDEX run_origin")
+        connection.execute("DROP TABLE owner, place, strand, signature; DROP INDEX run_origin")
         connection.execute("UPDATE version SET number = 1")
     store = ENGINE.writer(tmp_path)
     assert list(store.spans(b"i" * 16)) == [span_of(b"i" * 16, 1)]
     store.close()
     with server.connect() as connection:
         connection.execute(f"SET search_path TO {schema}".encode())
-        assert connection.execute("SELECT number FROM version").fetchone() == (3,)
+        assert connection.execute("SELECT number FROM version").fetchone() == (4,)
         assert connection.execute("SELECT count(*) FROM owner").fetchone() == (1,)
         assert connection.execute("SELECT count(*) FROM place").fetchone() == (0,)
 

@@ -30,6 +30,25 @@ def test_packing(tape):
 """
 
 
+GOLDENS_TEST = """
+from pathlib import Path
+import pytest
+
+@pytest.mark.parametrize("golden", sorted(Path(__file__).parent.glob("goldens/*.tape")))
+def test_packing(tape, golden):
+    run = tape.replay(golden)
+    run.assert_steps(at_most=1, at_least=1)
+    run.assert_status("success")
+"""
+
+
+def under_pytest(home: Home) -> subprocess.CompletedProcess[str]:
+    """The tests in the folder of a home, where nobody serves and nobody answers."""
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_packing.py"]
+    options = {"cwd": home.folder, "env": home.bare, "capture_output": True, "text": True}
+    return subprocess.run(words, timeout=PATIENCE_S, **options)
+
+
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Provider]:
     with Provider(pace_s=0.002) as provider:
@@ -105,15 +124,43 @@ def test_a_golden_of_a_request_runs_under_pytest_without_a_server(tmp_path: Path
     added = home.playhead("golden", "add", "last", "--name", "packing", "--dir", "goldens")
     assert added.returncode == 0, added.stderr
     (home.folder / "test_packing.py").write_text(GOLDEN_TEST)
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_packing.py"]
-    options = {"cwd": home.folder, "env": home.bare, "capture_output": True, "text": True}
-    done = subprocess.run(words, timeout=PATIENCE_S, **options)
+    done = under_pytest(home)
     assert done.returncode == 0, done.stdout
     program = home.folder / "chat_service.py"
     program.write_text(program.read_text().replace('"data: {chunk', '"said: {chunk'))
-    done = subprocess.run(words, timeout=PATIENCE_S, **options)
+    done = under_pytest(home)
     assert done.returncode == 1
     assert "inbound response to POST /stream" in done.stdout
+
+
+@pytest.mark.acceptance
+def test_goldens_of_requests_in_threads_run_under_pytest_without_a_server(
+    tmp_path: Path, provider: Provider
+):
+    home = home_with(tmp_path, provider, "shop_service.py")
+    paths = "/chat", "/stream"
+    with RecordedService(home, *WSGI) as service:
+
+        def ask(path: str) -> httpx.Response:
+            return service.client.post(path, json={"text": "What do I pack?"})
+
+        at_once([functools.partial(ask, path) for path in (*paths, *paths)])
+    names = {home.run(run["name"]).requests[0].key: run["name"] for run in home.runs()}
+    for name in names.values():
+        words = "--name", name, "--dir", "goldens"
+        assert home.playhead("golden", "add", name, *words).returncode == 0
+    (home.folder / "test_packing.py").write_text(GOLDENS_TEST)
+    done = under_pytest(home)
+    assert done.returncode == 0, done.stdout
+    program = home.folder / "shop_service.py"
+    text = (
+        program.read_text().replace('f"data: {chunk', 'f"said: {chunk').replace('"answer":', '"said":')
+    )
+    program.write_text(text)
+    done = under_pytest(home)
+    assert done.returncode == 1 and "2 failed" in done.stdout
+    assert "inbound response to POST /stream" in done.stdout
+    assert "inbound response to POST /chat" in done.stdout
 
 
 def test_ls_has_a_line_for_each_request_and_none_for_the_process(tmp_path: Path, provider: Provider):

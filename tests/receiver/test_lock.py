@@ -1,3 +1,4 @@
+import errno
 import os
 import subprocess
 import sys
@@ -66,6 +67,19 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path):
         process.wait()
         assert running(tmp_path) is None
         WriterLock.take(tmp_path).release()
+
+
+def test_the_lock_is_free_also_where_nothing_can_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(descriptor: int, size: int) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    lock = WriterLock.take(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "ftruncate", refuse)
+        lock.release()
+    assert running(tmp_path) is None
 
 
 def test_a_directory_that_cannot_be_made_is_said(tmp_path: Path):

@@ -255,3 +255,16 @@ def test_the_level_is_the_last_that_the_tape_says():
     assert report_of(recorded, replayed(recorded).start()).level == "strict"
     recorded.fact(e.PLAYHEAD_PROCESS_EXIT, attributes={a.PLAYHEAD_RUN_LEVEL: "causal"})
     assert report_of(recorded, replayed(recorded).start()).level == "causal"
+
+
+def test_who_lost_its_turn_when_recorded_is_named():
+    made = HandMade().start()
+    for how in ("blocks", "computes", "blocks"):
+        told = {a.PLAYHEAD_TURN_THREAD: "worker", a.PLAYHEAD_TURN_HOW: how}
+        made.fact(e.PLAYHEAD_TURN_LOST, attributes=told)
+    made.exit(0)
+    report = report_of(made, replayed(made).start().exit(0))
+    assert report.divergences == []
+    assert report.notes == [
+        "worker lost its turn when recorded (blocks, computes): from there on its order is chance"
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -240,6 +241,74 @@ def test_city(tape, city):
     assert re.fullmatch(r"test_city,city=S_o_Paulo_SP-[0-9a-f]{8}\.tape", names[2])
     assert done.stdout.count("playhead: created ") == 3
     assert project.pytest("-n", "2").returncode == 0
+
+
+def test_a_folder_of_goldens_is_one_test_also_under_xdist(recorded: Project):
+    run, folder = read_golden(recorded.goldens / "oslo.tape")
+    assert folder == recorded.folder
+    write_golden(recorded.goldens / "packed.tape.gz", run, compressed=True)
+    recorded.test(
+        """
+from pathlib import Path
+import pytest
+
+GOLDENS = sorted(Path(__file__).parent.glob("goldens/*.tape*"))
+
+@pytest.mark.parametrize("golden", GOLDENS, ids=lambda path: path.name)
+def test_each(tape, golden):
+    tape.replay(golden).assert_tool("weather", times=2)
+"""
+    )
+    done = recorded.pytest("-n", "2", "--junitxml=out.xml")
+    assert done.returncode == 0, done.stdout
+    suite = ElementTree.parse(recorded.folder / "out.xml")
+    used = {Path(one.attrib["value"].partition(" ")[2]).name for one in suite.iter("property")}
+    assert used == {"oslo.tape", "packed.tape.gz"}
+    recorded.edit("You advise.", "You refuse.")
+    assert recorded.pytest("-n", "2", "--junitxml=out.xml").returncode == 1
+    failed = list(ElementTree.parse(recorded.folder / "out.xml").iter("failure"))
+    assert ["golden diverged" in one.attrib["message"] for one in failed] == [True, True]
+
+
+def test_the_golden_of_a_run_that_failed_asserts_that_it_no_longer_does(project: Project):
+    project.edit("print(question,", "print(message.refund,")
+    project.test(
+        """
+def test_it(tape):
+    run = tape.replay("oslo", command=["agent.py", "Oslo and Rome?"], outcome="changed")
+    run.assert_status("success")
+"""
+    )
+    done = project.pytest("--playhead-record=missing", live=True)
+    assert done.returncode == 1
+    assert "oslo.tape: it ended in failure" in done.stdout
+    project.provider.close()
+    assert project.pytest().returncode == 1
+    project.edit("print(message.refund,", "print(question,")
+    assert project.pytest().returncode == 0
+    project.edit("You advise.", "You refuse.")
+    done = project.pytest()
+    assert done.returncode == 1 and "$.messages[0].content" in done.stdout
+
+
+def test_a_run_of_a_store_is_replayed_by_its_trace_id(project: Project, tmp_path: Path):
+    store = {name: str(tmp_path / name) for name in ("PLAYHEAD_DATA_DIR", "PLAYHEAD_SPOOL_DIR")}
+    environ = {**os.environ, **project.provider.environment, **store, "PLAYHEAD_QUIET": "1"}
+    playhead = [sys.executable, "-m", "playhead_receiver"]
+    how = {"cwd": project.folder, "env": environ, "check": True, "timeout": 120}
+    subprocess.run([*playhead, "record", "agent.py", "What do I pack for Oslo and Rome?"], **how)
+    project.provider.close()
+    listed = subprocess.run([*playhead, "ls", "--json"], **how, stdout=subprocess.PIPE)
+    [run] = json.loads(listed.stdout)["runs"]
+    asked = f"--playhead-trace-id={run['trace_id']}"
+    done = project.pytest(asked, **store)
+    assert done.returncode == 0, done.stdout
+    assert not project.goldens.exists()
+    project.edit("You advise.", "You refuse.")
+    done = project.pytest(asked, **store)
+    assert done.returncode == 1 and "$.messages[0].content" in done.stdout
+    done = project.pytest(f"--playhead-trace-id={'0' * 32}", **store)
+    assert f"{'0' * 32} is not to be had from the store" in done.stdout
 
 
 def test_only_a_whole_run_prunes(recorded: Project):

@@ -107,7 +107,7 @@ def test_a_module_that_the_program_does_not_import_any_more_is_not_there(place: 
     assert b"module 'drawing' has no attribute 'late'" in done.stderr
 
 
-@pytest.mark.parametrize("package", ["reading", "starting"])
+@pytest.mark.parametrize("package", ["reading", pytest.param("starting", marks=pytest.mark.acceptance)])
 def test_a_module_that_leaves_a_trace_is_imported_by_each(place: Place, package: str):
     place.write(f"import drawing, {package}\nprint(vars({package}).get('READ'))\n")
     run = place.recorded()
@@ -130,6 +130,7 @@ def test_a_module_is_imported_anew_where_it_would_see_something_else(place: Plac
     assert (done.warm, done.stdout) == (False, b"mine\n")
 
 
+@pytest.mark.acceptance
 def test_a_program_that_dies_leaves_what_waits_alive(place: Place):
     place.write("import drawing\nprint('so far')\n")
     run = place.recorded()

@@ -179,5 +179,9 @@ def nothing_is_missing(data_dir: Path, senders: Sequence[Sender], within: Sequen
     for sender in senders:
         facts, spans = found[sender.instance.hex()]
         assert facts == list(range(len(facts)))
-        assert len(facts) >= sender.acknowledged["logs"] * FACTS
+        assert len(facts) >= sender.acknowledged["logs"] * FACTS, (
+            len(facts),
+            sender.acknowledged,
+            len(spans),
+        )
         assert len(set(spans)) == len(spans) >= sender.acknowledged["traces"] * SPANS

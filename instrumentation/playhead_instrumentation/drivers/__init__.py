@@ -72,7 +72,7 @@ def open_driver(
             sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, file_limit_bytes
         )
     if isinstance(gate, HeldGate) and gate.level == "strict":
-        gate.on_spun = driver.wakes.spun
+        gate.on_spun, gate.books.on_lost = driver.wakes.spun, driver.wakes.turn_lost
     wakes.keep(driver.wakes)
     return driver
 
@@ -129,6 +129,6 @@ def _open_branch(
     branch.on_parting = part
     branch.on_live = files.bring
     if gate.level == "strict":
-        gate.on_spun = driver.wakes.spun
+        gate.on_spun, gate.books.on_lost = driver.wakes.spun, driver.wakes.turn_lost
     wakes.keep(driver.wakes)
     return driver

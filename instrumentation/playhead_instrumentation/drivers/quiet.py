@@ -103,6 +103,9 @@ class Quiet:
         """Places that block → processor time (ns) beyond which they have gone on, and since when (s)."""
         self._computing: set[int] = set()
         """Places that compute for too long."""
+        self.on_lost: Callable[[int, str], None] = _nobody
+        """Told of the place that lost its turn, and how. Called with the lock."""
+        self._lost: set[tuple[int, str]] = set()
 
     def holds(self, hold_s: float, computing_hold_s: float) -> None:
         """From now on those who are busy are waited for so long."""
@@ -165,6 +168,7 @@ class Quiet:
                 if how is None:
                     continue
                 self._busy.discard(place)
+                self._loses(place, how)
                 if how == "computes":
                     self._computing.add(place)
                 else:
@@ -178,6 +182,11 @@ class Quiet:
                     self._granted = None
             self._grant()
             return not self._busy and self._granted is None and not self._turns
+
+    def _loses(self, place: int, how: str) -> None:
+        if (place, how) not in self._lost:
+            self._lost.add((place, how))
+            self.on_lost(place, how)
 
     def patience_s(self) -> float:
         """Time (s) as those who wait have spent it: who is not let run has not waited."""
@@ -343,6 +352,7 @@ class Quiet:
         with self._lock:
             self._ended.add(thread)
             self._busy.discard(place)
+            self._lost = {lost for lost in self._lost if lost[0] != place}
             for places in (self._selecting, self._away, self._computing):
                 places.discard(place)
             for kept in (self._idle, self._stuck, self._watched, self._loops):
@@ -419,7 +429,7 @@ class Quiet:
             self._turns.clear()
             self._joining.clear()
             self._ended.clear()
-            for places in (self._selecting, self._away, self._certain, self._computing):
+            for places in (self._selecting, self._away, self._certain, self._computing, self._lost):
                 places.clear()
             self._busy = {threading.get_ident()}
             self._granted = None
@@ -431,3 +441,7 @@ class Quiet:
             for place in self._selecting
             if place in self._loops and place not in self._reserved
         )
+
+
+def _nobody(place: int, how: str) -> None:
+    """Nobody wants to know."""

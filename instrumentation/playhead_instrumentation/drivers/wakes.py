@@ -85,6 +85,20 @@ class Wakes:
         lane = lanes.MAIN.hash
         self._sink.append(Fact(REAL.time_ns(), lane, e.PLAYHEAD_SPIN, attributes=attributes))
 
+    def turn_lost(self, place: int, how: str) -> None:
+        """A thread is not waited for any more: from here on it is chance when it does what it does."""
+        thread = _threads.get(place)
+        name = f"thread {place}" if thread is None else thread.name
+        attributes = {a.PLAYHEAD_TURN_THREAD: name, a.PLAYHEAD_TURN_HOW: how}
+        lane = lanes.MAIN.hash
+        try:
+            self._sink.append(Fact(REAL.time_ns(), lane, e.PLAYHEAD_TURN_LOST, attributes=attributes))
+        except Exception:
+            log.debug("playhead could not record that a turn was lost", exc_info=True)
+
+
+_threads: dict[int, threading.Thread] = vars(threading)["_active"]
+
 
 class Wake:
     """One sleep, timer or wait with a timeout."""

@@ -23,7 +23,7 @@ from playhead_replay.goldens.places import FOLDER, own_name, place_of
 from playhead_replay.goldens.replayed import Expectation, Replayed, failure
 from playhead_replay.launch import Replay, replay
 from playhead_replay.run import Run
-from playhead_replay.tapefile import SUFFIX, read_tape_file, read_unfinished
+from playhead_replay.tapefile import COMPRESSED, SUFFIX, read_tape_file, read_unfinished
 from playhead_replay.warm import Warm
 from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeMissing
 
@@ -117,7 +117,7 @@ class Tapes:
 
     def replay(
         self,
-        name: str = "",
+        name: str | Path = "",
         *,
         command: Sequence[str] | None = None,
         cwd: str | Path | None = None,
@@ -128,6 +128,7 @@ class Tapes:
     ) -> Replayed:
         """Run the golden's program as it is now, answered from the golden alone.
 
+        ``name``: of the golden, or the path of its file; by default this test's own.
         ``command``, ``cwd``: how the program is started where the golden is to be recorded.
         ``unused="allow"``: the program may ask for less. ``outcome="changed"``: its output, states and
         exit status may differ. ``allow``: hosts that may be reached where the golden does not answer.
@@ -135,7 +136,9 @@ class Tapes:
         at each span. Fails the test where anything else differs, also where the agent swallows it.
         """
         __tracebackhide__ = True
-        golden = Path(name) if name.endswith(SUFFIX) else self.path(name)
+        name = os.fspath(name)
+        is_path = name.endswith((SUFFIX, f"{SUFFIX}{COMPRESSED}"))
+        golden = Path(name).absolute() if is_path else self.path(name)
         expected = self._expectation(unused, outcome)
         words = list(command or self._marked.get("command") or ())
         folder = Path(cwd or self._marked.get("cwd") or self._config.rootpath)
@@ -150,7 +153,8 @@ class Tapes:
         except PlayheadError as found:
             problem = found
         said = str(problem)
-        if isinstance(problem, TapeMissing) and not golden.exists():
+        stored = self._config.getoption("--playhead-trace-id")
+        if isinstance(problem, TapeMissing) and not golden.exists() and not stored:
             said = (
                 f"error[tape-missing]: no golden at {_short(golden)}\n"
                 f"hint: pytest {self._request.node.nodeid} --playhead-record=missing\n"

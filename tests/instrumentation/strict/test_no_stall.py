@@ -54,7 +54,7 @@ def beside(block, unblock, url):
 
 def test_a_thread_that_reads_a_pipe_holds_up_nobody(server):
     ends = os.pipe()
-    (answers, took), _ = record(
+    (answers, took), tape = record(
         lambda: beside(lambda: os.read(ends[0], 1), lambda: os.write(ends[1], b"x"), server.url),
         settings=STRICT,
     )
@@ -62,6 +62,14 @@ def test_a_thread_that_reads_a_pipe_holds_up_nobody(server):
     assert took < 1.0
     for end in ends:
         os.close(end)
+    # It has lost its turn, which the tape tells once.
+    (lost,) = [
+        fact.attributes
+        for fact in tape.named(e.PLAYHEAD_TURN_LOST)
+        if fact.attributes[a.PLAYHEAD_TURN_THREAD] != threading.current_thread().name
+    ]
+    assert lost[a.PLAYHEAD_TURN_THREAD].endswith("(other)")
+    assert lost[a.PLAYHEAD_TURN_HOW] == "blocks"
 
 
 def test_a_blocking_call_in_c_holds_up_nobody(server):
