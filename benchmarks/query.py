@@ -12,9 +12,15 @@ from itertools import islice
 from pathlib import Path
 
 from ingest_load import TEXT, Load, requests
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
+from playhead_receiver.derive import span_of
+from playhead_receiver.faces.reading import Traces
+from playhead_receiver.faces.tempo.searching import Window, search
+from playhead_receiver.faces.tempo.traceql import parse
 from playhead_receiver.intake import Intake
 from playhead_receiver.store import Query, Upkeep, open_store
+from playhead_semconv.otlp import attributes_of
 
 STEPS = 20
 
@@ -40,6 +46,15 @@ def add_long_run(store: Upkeep, spans: int) -> bytes:
         pass
     runs = store.runs(Query(mode=None, limit=1 << 40))
     return next(bytes.fromhex(run.trace_id) for run in runs if run.trace_id not in known)
+
+
+def response_id(store: Upkeep, trace_id: bytes) -> str:
+    """The id of an answer in a trace."""
+    for span in store.spans(trace_id):
+        at = attributes_of(span_of(ResourceSpans.FromString(span.otlp)).attributes)
+        if "gen_ai.response.id" in at:
+            return str(at["gen_ai.response.id"])
+    return ""
 
 
 def timed(count: int, ask: Callable[[], object]) -> dict[str, float]:
@@ -96,8 +111,18 @@ def main() -> None:
             ),
         }
         if not given.no_index:
+            faces = Traces(store)
+            ids = [response_id(store, trace) for trace in rng.sample(traces, min(50, len(traces)))]
+
+            def by_id(id: str) -> object:
+                return search(faces, parse(f'{{ span.gen_ai.response.id = "{id}" }}'), Window())
+
             found |= {
                 "one word": timed(given.count, lambda: store.search(rng.choice(words))),
+                "one span by an attribute, in TraceQL": timed(
+                    given.count, lambda: by_id(rng.choice(ids))
+                ),
+                "an attribute that no span has": timed(given.count, lambda: by_id("nothing")),
                 "two words": timed(given.count, lambda: store.search(" ".join(rng.sample(words, 2)))),
             }
         store.close()

@@ -41,9 +41,11 @@ class _Process:
 
     def ask(self, **what: Any) -> dict[str, Any]:
         """What it answers; empty when it is gone."""
-        with contextlib.suppress(OSError):
+        line = b""
+        with contextlib.suppress(BrokenPipeError):  # what it said before it went can be read
             self.control.sendall(json.dumps(what).encode() + b"\n")
-        line = self.said.readline()
+        with contextlib.suppress(OSError):
+            line = self.said.readline()
         return json.loads(line) if line else {}
 
     def end(self) -> None:

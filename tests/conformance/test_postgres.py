@@ -365,14 +365,14 @@ def test_a_store_of_an_older_version_is_brought_to_this_one(server: PostgresServ
     schema = split_schema(ENGINE.url(tmp_path))[1]
     with server.connect() as connection:  # what later versions have added
         connection.execute(f"SET search_path TO {schema}".encode())
-        connection.execute("DROP TABLE owner, place, strand; DROP INDEX run_origin")
+        connection.execute("DROP TABLE owner, place, strand, signature; DROP INDEX run_origin")
         connection.execute("UPDATE version SET number = 1")
     store = ENGINE.writer(tmp_path)
     assert list(store.spans(b"i" * 16)) == [span_of(b"i" * 16, 1)]
     store.close()
     with server.connect() as connection:
         connection.execute(f"SET search_path TO {schema}".encode())
-        assert connection.execute("SELECT number FROM version").fetchone() == (3,)
+        assert connection.execute("SELECT number FROM version").fetchone() == (4,)
         assert connection.execute("SELECT count(*) FROM owner").fetchone() == (1,)
         assert connection.execute("SELECT count(*) FROM place").fetchone() == (0,)
 

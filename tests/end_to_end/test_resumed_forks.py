@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.branching import PATIENCE_S, environment, playhead, stored
-from support.running import start_agent
+from support.running import run_agent, start_agent
 from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_chat
 
 AGENT = """
@@ -54,6 +54,23 @@ ASKED = [
     "worker 1, to warm up 1",
     *(f"last {number} to child" for number in range(3)),
 ]
+
+SPAWNS = """
+import multiprocessing
+from openai import OpenAI
+
+def ask(text):
+    answer = OpenAI(max_retries=0).chat.completions.create(
+        model="gpt-5.5", messages=[{"role": "user", "content": text}]
+    )
+    print(answer.choices[0].message.content, flush=True)
+
+if __name__ == "__main__":
+    ask("first")
+    worker = multiprocessing.get_context("spawn").Process(target=ask, args=("worker 1",))
+    worker.start()
+    worker.join()
+"""
 
 
 def question(request: Request) -> str:
@@ -132,4 +149,29 @@ def test_a_process_that_had_not_ended_is_refused_in_a_sentence(killed: Killed, a
     done = playhead("resume", environ=killed.environ, cwd=killed.folder)
     assert done.returncode == 2
     assert "had forked a process that had not ended" in done.stderr
+    assert "go on from the last step before it: playhead fork agent-1:" in done.stderr
     assert len(killed.provider.requests) == before
+
+
+@pytest.mark.parametrize("how", ["ask", "resend"])
+def test_a_worker_that_had_not_ended_is_refused_in_a_sentence(killed: Killed, how: str):
+    (killed.folder / "agent.py").write_text(SPAWNS)
+    killed.run_until("worker 1")
+    done = playhead("resume", "--on-unknown", how, environ=killed.environ, cwd=killed.folder)
+    assert done.returncode == 2
+    assert "had started a worker that had not ended: it does not go on from there" in done.stderr
+    assert len(killed.provider.requests) == 2
+
+
+def test_a_run_that_forked_processes_is_forked_behind_them(killed: Killed):
+    killed.provider.on("/v1/chat/completions", answer, repeat=True)
+    script = str(killed.folder / "agent.py")
+    run_agent(script, environ={**killed.environ, "PLAYHEAD_QUIET": "1"}, cwd=killed.folder)
+    asked = [question(one) for one in killed.provider.requests]
+    done = playhead("fork", f"agent-1:{len(ASKED)}", environ=killed.environ, cwd=killed.folder)
+    assert done.returncode == 0, done.stderr
+    assert f"live from {len(ASKED)}" in done.stderr
+    assert [question(one) for one in killed.provider.requests] == [*asked, ASKED[-1]]
+    refused = playhead("fork", "agent-1:2", environ=killed.environ, cwd=killed.folder)
+    assert refused.returncode == 2
+    assert "belongs to a child process: no fork begins there" in refused.stderr

@@ -140,3 +140,13 @@ def test_a_program_that_dies_leaves_what_waits_alive(place: Place):
     assert (done.warm, done.returncode) == (True, -9)
     place.write("import drawing\nprint('so far')\n")
     assert place.replayed(run).report.verdict == "identical"
+
+
+def test_where_nobody_waits_any_more_a_replay_starts_anew(place: Place):
+    place.write("import drawing\nprint('so far')\n")
+    run = place.recorded()
+    assert [place.replayed(run).warm for _ in range(2)] == [False, True]
+    place.write("import drawing, os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n")
+    place.replayed(run)
+    place.write("import drawing\nprint('so far')\n")
+    assert place.replayed(run).report.verdict == "identical"

@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_receiver.derive import Deriver, span_of
 from playhead_receiver.faces.capping import Cap
 from playhead_receiver.faces.spans import Seen, SeenTrace, seen_of
-from playhead_receiver.store import Query, RunSummary, Store
+from playhead_receiver.store import Query, RunSummary, Upkeep
 from playhead_receiver.store.costs import NANO, cost_of
 from playhead_receiver.store.fold import token_bearers
+from playhead_receiver.store.keys import Need
 from playhead_semconv import attributes as a
 
 LONGEST_NS = 24 * 3600 * 10**9
@@ -36,7 +37,7 @@ TRACES_AT_MOST = 10_000
 class Traces:
     """The traces of one store. Safe from any thread."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Upkeep) -> None:
         self.store = store
         self._kept: OrderedDict[bytes, tuple[tuple[int, int, int], SeenTrace]] = OrderedDict()
         self._spans = 0
@@ -78,14 +79,21 @@ class Traces:
                 self._forget(next(iter(self._kept)))
         return trace if trace.spans else None
 
-    def between(self, start_ns: int | None, end_ns: int | None) -> Iterator[RunSummary]:
-        """Runs that have anything in this span of time, newest first. Stops when it takes too long."""
+    def between(
+        self, start_ns: int | None, end_ns: int | None, needs: Sequence[Need] = ()
+    ) -> Iterator[RunSummary]:
+        """Runs that have anything in this span of time, newest first. Stops when it takes too long.
+
+        ``needs``: only those that may have what is needed (`store.keys`).
+        """
         until = time.monotonic() + PATIENCE_S
+        having = self.store.having(needs) if needs else None
         query = Query(
             mode=None,
             limit=TRACES_AT_MOST,
             started_from_ns=None if start_ns is None else max(start_ns - LONGEST_NS, 0),
             started_before_ns=None if end_ns is None else end_ns + 1,
+            traces=None if having is None else frozenset(having),
         )
         for run in self.store.runs(query):
             if start_ns is None or run.last_ns >= start_ns:
@@ -94,10 +102,14 @@ class Traces:
                 return
 
     def looked_through(
-        self, start_ns: int | None, end_ns: int | None, names: Collection[str] = ()
+        self,
+        start_ns: int | None,
+        end_ns: int | None,
+        names: Collection[str] = (),
+        needs: Sequence[Need] = (),
     ) -> Iterator[SeenTrace]:
         """Traces in this span of time, newest first; whole where they left out one of ``names``."""
-        for run in self.between(start_ns, end_ns):
+        for run in self.between(start_ns, end_ns, needs):
             trace = self.seen(run)
             if trace is None:
                 continue

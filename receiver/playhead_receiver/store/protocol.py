@@ -154,6 +154,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Replays, forks and resumes of the run of this trace id, 32 hex digits."""
     after: str = ""
     """Only what comes behind this place; `place_of` says that of the last run of a page."""
+    traces: frozenset[bytes] | None = None
+    """Only runs with these trace ids."""
 
 
 class Change(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import msgspec
 
+from playhead_receiver.store.keys import Need
 from playhead_receiver.store.protocol import Store
 
 HELD = "held"
@@ -112,6 +113,13 @@ class Upkeep(Store, Protocol):
         """Where all words are said together, newest first. `UsageError` if there is no word.
 
         ``"…"`` is a phrase, ``*`` behind a word stands for any end of it.
+        """
+        ...
+
+    def having(self, needs: Sequence[Need]) -> set[bytes] | None:
+        """Trace ids of what may have, for each need, one of its keys (see `keys`): not all of them do.
+
+        What is not indexed yet or goes on is among them. None: there is no index, so all may.
         """
         ...
 

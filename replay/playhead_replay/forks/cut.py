@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
-from playhead_replay.processes import FORK
+from playhead_replay.processes import FORK, WORKERS
 from playhead_replay.run import held
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -118,12 +118,24 @@ def is_fork(exchange: RecordedExchange) -> bool:
     return exchange.exchange.id.kind == "process" and asks_for_fork(exchange.request)
 
 
+def is_worker(exchange: RecordedExchange) -> bool:
+    """Whether it is a process that `multiprocessing` started anew."""
+    if exchange.exchange.id.kind != "process":
+        return False
+    return str(call_of(exchange.request)).startswith(WORKERS)
+
+
 def asks_for_fork(request: bytes) -> bool:
     """Whether that is how a process is asked for that is a fork."""
+    return call_of(request) == FORK
+
+
+def call_of(request: bytes) -> object:
+    """What a program called to start a process; None where that is not known."""
     try:
-        return json.loads(request).get("call") == FORK
+        return json.loads(request).get("call")
     except (ValueError, AttributeError):
-        return False
+        return None
 
 
 def unanswered(tape: Tape) -> list[RecordedExchange]:

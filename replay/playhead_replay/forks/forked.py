@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from playhead_replay.forks.cut import CutTape, asks_for_fork, end_of_life, is_fork, unanswered
+from playhead_replay.exchanges import RecordedExchange
+from playhead_replay.forks.cut import (
+    CutTape,
+    asks_for_fork,
+    end_of_life,
+    is_fork,
+    is_worker,
+    unanswered,
+)
 from playhead_replay.forks.resume import Decide, decisions
 from playhead_replay.processes import begun_in
 from playhead_replay.run import Run, gaps_of, held
@@ -40,16 +48,29 @@ def forked_of(run: Run, tape: Tape, plan: Plan, decide: Decide) -> tuple[list[Cu
         open = unanswered(cut)
         if cut is not tape:
             unknown |= decisions(open, decide)
-        for one in filter(is_fork, open):
+        for one in open:
             id = str(one.exchange.id)
-            if id in known:
-                raise UsageError(
-                    f"{run.name} had forked a process that had not ended: it does not go on from there",
-                    cause="what it shares with its parent (pipes, queues, locks) is on no tape",
-                    hint=f"play it and go on from an earlier step: playhead fork {run.name}:STEP",
-                )
-            unknown[id] = decide(one)
+            if is_worker(one) or (is_fork(one) and id in known):
+                raise _not_ended(run, one)
+            if is_fork(one):
+                unknown[id] = decide(one)
     return found, msgspec.structs.replace(plan, unknown={**unknown, **plan.unknown})
+
+
+def _not_ended(run: Run, process: RecordedExchange) -> UsageError:
+    how = "forked a process" if is_fork(process) else "started a worker"
+    before = [
+        step.number
+        for step in run.steps
+        for one in run.exchanges_of(step)[:1]
+        if one.instance == process.instance and one.exchange.first_seq < process.exchange.first_seq
+    ]
+    again = f"go on from the last step before it: playhead fork {run.name}:{max(before, default=0)}"
+    return UsageError(
+        f"{run.name} had {how} that had not ended: it does not go on from there",
+        cause="what it shares with its parent (pipes, queues, locks) is on no tape",
+        hint=again if before else "no step comes before it: run the program again",
+    )
 
 
 def _is_fork(parent: IndexedTape, exchange: str) -> bool:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
-from playhead_replay.forks.cut import CutTape, end_of_life, is_fork, unanswered
+from playhead_replay.forks.cut import CutTape, end_of_life, is_fork, is_worker, unanswered
 from playhead_replay.launch import require_whole
 from playhead_replay.run import Run, held
 from playhead_semconv.connections import STDIO, is_server, may_not_repeat
@@ -37,11 +37,12 @@ def resume_of(run: Run, decide: Decide, reopen: Reopen | None = None) -> tuple[C
 
 
 def decisions(open: list[RecordedExchange], decide: Decide) -> dict[str, Unknown]:
-    """By exchange id, for what writes. Of forks `forked.forked_of` decides."""
+    """By exchange id, for what writes. Of forks and workers `forked.forked_of` decides."""
     return {
         str(one.exchange.id): decide(one)
         for one in open
-        if one.exchange.ask.effect == "write" and not is_server(one.exchange) and not is_fork(one)
+        if one.exchange.ask.effect == "write"
+        and not (is_server(one.exchange) or is_fork(one) or is_worker(one))
     }
 
 

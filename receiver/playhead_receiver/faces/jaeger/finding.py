@@ -11,6 +11,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_receiver.faces.reading import Traces
 from playhead_receiver.faces.spans import NO_SERVICE, Seen, SeenTrace
+from playhead_receiver.store import keys
+from playhead_receiver.store.keys import Need
 from playhead_semconv import attributes as a
 from playhead_semconv.otlp import attributes_of
 
@@ -20,6 +22,8 @@ DEEPEST = 1500
 
 KINDS = ("", "internal", "server", "client", "producer", "consumer")
 """Kinds of spans as Jaeger writes them, by OTLP's number."""
+OF_SPANS = ("span.kind", "otel.status_code", "otel.scope.name", "otel.scope.version")
+"""What Jaeger writes as attributes and OTLP does not."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,15 +60,42 @@ def find(traces: Traces, wanted: Wanted) -> Iterator[SeenTrace]:
     """Traces that match, newest first."""
     left = min(wanted.depth if wanted.depth > 0 else DEPTH, DEEPEST)
     names = wanted.attributes.keys()
-    for trace in traces.looked_through(wanted.start_min_ns, wanted.start_max_ns, names):
-        if any(_matches(span, wanted) for span in trace.spans):
+    window = wanted.start_min_ns, wanted.start_max_ns
+    for trace in traces.looked_through(*window, names, list(needs_of_wanted(wanted))):
+        if any(matches(span, wanted) for span in trace.spans):
             yield trace
             left -= 1
             if not left:
                 return
 
 
-def _matches(span: Seen, wanted: Wanted) -> bool:
+def needs_of_wanted(wanted: Wanted) -> Iterator[Need]:
+    """What a trace has to have to be looked at."""
+    if wanted.service not in ("", NO_SERVICE):
+        yield keys.equals(a.SERVICE_NAME, wanted.service)
+    if wanted.operation:
+        yield keys.equals(keys.SPAN_NAME, wanted.operation)
+    for name, value in wanted.attributes.items():
+        if name == "error":
+            if value == "true":
+                yield keys.has(keys.FAILED)
+        elif name in OF_SPANS or name == a.PLAYHEAD_COST_USD:
+            continue
+        elif value.startswith(("[", "{")):
+            yield keys.has(name)
+        else:
+            yield keys.equals(name, value, *_number(value))
+
+
+def _number(text: str) -> list[float]:
+    try:
+        return [float(text)]
+    except ValueError:
+        return []
+
+
+def matches(span: Seen, wanted: Wanted) -> bool:
+    """Whether a span is such."""
     return (
         wanted.service in ("", span.service)
         and wanted.operation in ("", span.name)

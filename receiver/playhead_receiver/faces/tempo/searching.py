@@ -10,9 +10,11 @@ import msgspec
 from playhead_receiver.faces.reading import Traces
 from playhead_receiver.faces.spans import Seen, SeenTrace
 from playhead_receiver.faces.tempo.traceql import Field, Matcher, Query, Spanset
+from playhead_receiver.faces.tempo.traceql.needs import field_needs, needs_of
 from playhead_receiver.faces.tempo.traceql.parsing import INTRINSICS, KINDS, SCOPED, SCOPES, STATUSES
 from playhead_receiver.faces.tempo.traceql.tree import Select
 from playhead_receiver.faces.tempo.traceql.values import Typed, Values
+from playhead_receiver.store.keys import Need
 from playhead_semconv import attributes as a
 
 LIMIT = 20
@@ -52,7 +54,7 @@ def search(
 def matching(traces: Traces, query: Query, window: Window) -> Iterator[SeenTrace]:
     """The traces that a query looks through, with the values that it asks for."""
     names = {field.name for field in query.fields() if field.scope in ("", "span")}
-    return traces.looked_through(window.start_ns, window.end_ns, names)
+    return traces.looked_through(window.start_ns, window.end_ns, names, list(needs_of(query)))
 
 
 def tags(traces: Traces, window: Window, scope: str = "") -> dict[str, list[str]]:
@@ -83,7 +85,8 @@ def tag_values(
         return [("keyword", word) for word in sorted(words.values())]
     found: set[tuple[str, str]] = set()
     names = {field.name} | {one.name for one in (query.fields() if query else ())}
-    for trace in traces.looked_through(window.start_ns, window.end_ns, names):
+    needs = field_needs(field) | (needs_of(query) if query else set[Need]())
+    for trace in traces.looked_through(window.start_ns, window.end_ns, names, list(needs)):
         matcher = Matcher(trace)
         spans = trace.spans if query is None else matcher.spans(query.spans)
         for span in spans:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+from playhead_receiver.store.keys import Need
 from playhead_receiver.store.postgres.blobs import BlobTable
 from playhead_receiver.store.postgres.db import PgDb
 from playhead_receiver.store.postgres.gate import BlobGate
@@ -103,6 +104,10 @@ class PostgresStore(SqlStore[PgDb]):
     def search(self, text: str, limit: int = 20) -> list[Hit]:
         """Where all words are said together, newest first."""
         return self._search.search(text, limit)
+
+    def having(self, needs: Sequence[Need]) -> set[bytes] | None:
+        """Trace ids of what may have, for each need, one of its keys."""
+        return self._search.having(needs)
 
     def size_bytes(self) -> int:
         """Bytes of tables, indexes, and blobs; deleted rows count until the server has vacuumed."""

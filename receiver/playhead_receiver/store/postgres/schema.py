@@ -6,13 +6,24 @@ import psycopg
 
 from playhead_semconv.errors import StoreUnavailable
 
-VERSION = 3
+VERSION = 4
 
 _PLACES = """
 -- Where large bodies lie that are not in `blob`, and whose they are.
 CREATE TABLE owner(id text NOT NULL);
 INSERT INTO owner VALUES (gen_random_uuid()::text);
 CREATE TABLE place(number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, url text NOT NULL UNIQUE);
+"""
+
+_SIGNATURES = """
+-- Keys of the attributes of a bundle's spans, but for those that an older bundle of the trace has.
+CREATE TABLE signature(bundle bigint PRIMARY KEY, trace_id bytea NOT NULL, keys bytea NOT NULL);
+ALTER TABLE signature ALTER COLUMN keys SET STORAGE EXTERNAL;
+"""
+
+_INDEX_AGAIN = """
+TRUNCATE text_words, fact_words;
+UPDATE done SET bundle = 0, position = 0;
 """
 
 TABLES = (
@@ -135,6 +146,7 @@ ALTER TABLE block ALTER COLUMN data SET STORAGE EXTERNAL;
 ALTER TABLE fact_run ALTER COLUMN data SET STORAGE EXTERNAL;
 """
     + _PLACES
+    + _SIGNATURES
 )
 
 MIGRATIONS: dict[int, str] = {
@@ -146,6 +158,7 @@ MIGRATIONS: dict[int, str] = {
     CREATE INDEX strand_above ON strand(instance, above) WHERE above IS NOT NULL;
     CREATE INDEX run_origin ON run(origin COLLATE "C") WHERE origin <> '';
     """,
+    3: _SIGNATURES + _INDEX_AGAIN,
 }
 """What makes the next schema of each one; forward only."""
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
+from playhead_receiver.store.keys import Need
 from playhead_receiver.store.postgres.db import PgDb
 from playhead_receiver.store.postgres.reader import Pool
 from playhead_receiver.store.protocol import Store
 from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.sql.searcher import FACT_WORDS, TEXT_WORDS, Searcher, phrases
+from playhead_receiver.store.texts import frame_of
 from playhead_receiver.store.upkeep import Hit, Lag
 from playhead_semconv.errors import UsageError
 
@@ -31,23 +34,47 @@ _WORD = re.compile(r"[^\W_]+")
 class PostgresSearch(Searcher):
     """The index of one store, built by one receiver at a time."""
 
+    HAS = "position(? IN keys) > 0"
+
     def __init__(self, pool: Pool, reader: Reader, store: Store) -> None:
         super().__init__(reader, store)
         self._pool = pool
+        self._deletions = 0
+        """How many there had been when it was indexed last, by any receiver."""
 
     def index(self) -> int:
         """Index some of what is not indexed yet; 0 also while another receiver does."""
+        try:
+            return self._index()
+        except BaseException:
+            self._signatures.forget()
+            raise
+
+    def _index(self) -> int:
         with self._pool.one("BEGIN") as connection:
             db = PgDb(connection)
             if not db.execute("SELECT pg_try_advisory_xact_lock(?)", (_LOCK,)).get:
                 return 0
-            bundle, position = db.execute("SELECT bundle, position FROM done").get
+            done = db.execute("SELECT done.bundle, done.position, deletions FROM done, counter").get
+            bundle, position, deletions = done
+            if deletions != self._deletions:
+                self._signatures.forget()
+                self._deletions = deletions
+            signed: list[tuple[int, bytes, bytes]] = []
             rows: dict[str, list[tuple[int, str]]] = {TEXT_WORDS: [], FACT_WORDS: []}
 
             def put(table: str, row: int, words: str) -> None:
                 rows[table] += ((row, part) for part in _vectors(words))
 
-            count, bundle, position = self._read_on(bundle, position, put)
+            count, bundle, position = self._read_on(
+                bundle, position, put, lambda id, trace_id, keys: signed.append((id, trace_id, keys))
+            )
+            if signed:
+                connection.execute(
+                    "INSERT INTO signature SELECT * FROM unnest(%s::int8[], %s::bytea[], %s::bytea[])"
+                    " ON CONFLICT DO NOTHING",
+                    list(map(list, zip(*signed, strict=True))),
+                )
             for table, found in rows.items():
                 if found:
                     connection.execute(
@@ -66,6 +93,8 @@ class PostgresSearch(Searcher):
         with self._pool.one("BEGIN") as connection:
             connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
             gone = connection.execute("DELETE FROM unsearch RETURNING row_id, fact").fetchall()
+            bundles = list({frame_of(row) for row, fact in gone if not fact})
+            connection.execute("DELETE FROM signature WHERE bundle = ANY(%s)", (bundles,))
             for table, of_facts in ((TEXT_WORDS, False), (FACT_WORDS, True)):
                 rows = [row for row, fact in gone if fact == of_facts]
                 connection.execute(
@@ -91,6 +120,11 @@ class PostgresSearch(Searcher):
             )
             found.append([row[0] for row in rows])
         return self._hits(found[0], found[1], text, limit)
+
+    def having(self, needs: Sequence[Need]) -> set[bytes] | None:
+        """Traces that may have what is needed."""
+        found = self._reader.one("SELECT bundle FROM done")
+        return None if found is None else self._having(needs, found[0], self._reader.all)
 
 
 def _words(text: str) -> list[str]:

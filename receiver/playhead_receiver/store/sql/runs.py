@@ -23,6 +23,8 @@ AT_ONCE = 128
 """Runs that a list reads at a time, where it comes in the order of an index."""
 SORTED_AT_ONCE = 4096
 """As above, where all have to be sorted for each reading."""
+NAMED = 1000
+"""Trace ids that a statement names; where there are more, runs are looked through."""
 
 _MEASURES = {
     "started": "run.started_ns",
@@ -71,6 +73,8 @@ class Runs:
         self, query: Query, found: Iterator[tuple[Place, StoredRun]], now_ns: int
     ) -> Iterator[RunSummary]:
         for _, run in found:
+            if query.traces is not None and run.row.trace_id not in query.traces:
+                continue
             with self._reader.connection() as db:
                 said = summary(db, run, now_ns)
             if asks_for(query, said):
@@ -154,6 +158,8 @@ def _conditions(query: Query) -> tuple[str, list[str], list[Any]]:
             query.origin + "~",
         )
     want("summary IS NOT NULL")
+    if query.traces is not None and len(query.traces) <= NAMED:
+        want(f"run.trace_id IN ({', '.join('?' * len(query.traces)) or 'NULL'})", *query.traces)
     if query.mode == "record":
         want("mode NOT IN ('replay', 'service')")
     elif query.mode is not None:

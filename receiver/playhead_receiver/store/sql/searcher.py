@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from playhead_receiver.store.keys import Need
 from playhead_receiver.store.plain import plain_text, words_of_span
 from playhead_receiver.store.prepare import open_run
 from playhead_receiver.store.protocol import Store, StoredSpan
 from playhead_receiver.store.sql.reader import Reader
+from playhead_receiver.store.sql.signatures import Signatures
 from playhead_receiver.store.texts import PLACE_BITS, TEXT, Texts, address_of
 from playhead_receiver.store.upkeep import Hit, Lag
 from playhead_semconv import attributes as a
@@ -33,6 +35,10 @@ AROUND = 60
 """Characters of a text that are shown on either side of what was found."""
 TEXT_WORDS, FACT_WORDS = "text_words", "fact_words"
 """The two tables of an index: rows are addresses of texts, and positions of facts."""
+NEEDS = 8
+"""Of more that a trace has to have, the most telling are looked for."""
+Rows: TypeAlias = Callable[[str, Sequence[Any]], Iterable[Any]]
+"""What asks for rows: SQL with ``?``, and values."""
 _SAID = frozenset((e.PLAYHEAD_EXCHANGE_REQUEST, e.PLAYHEAD_EFFECT))
 """Facts whose bodies are searched. Responses are searched as spans that they were made into."""
 PATIENCE_S = 30.0
@@ -43,9 +49,13 @@ _WORD = re.compile(r"\w+")
 class Searcher:
     """Reads what is stored for an index, and shows what it found. An engine keeps the index."""
 
+    HAS = ""
+    """SQL that is true of a row of `signature` whose keys have the one given as a value."""
+
     def __init__(self, reader: Reader, store: Store) -> None:
         self._reader = reader
         self._store = store
+        self._signatures = Signatures()
         self._waits = (0, 0.0)
         """The bundle that waits for facts, and until when."""
 
@@ -55,11 +65,16 @@ class Searcher:
         return Deriver(self._store)
 
     def _read_on(
-        self, bundle: int, position: int, put: Callable[[str, int, str], None]
+        self,
+        bundle: int,
+        position: int,
+        put: Callable[[str, int, str], None],
+        sign: Callable[[int, bytes, bytes], None],
     ) -> tuple[int, int, int]:
         """Read some of what came behind a bundle and a position, and give what it says to ``put``.
 
-        How many bundles and runs of facts that were, and how far it is read now.
+        ``sign`` is given a bundle, its trace, and its keys that no older bundle of the trace has. How
+        many bundles and runs of facts that were, and how far it is read now.
         """
         bundles = self._reader.all(
             "SELECT id, trace_id FROM bundle WHERE id > ? ORDER BY id LIMIT ?", (bundle, AT_ONCE)
@@ -77,6 +92,9 @@ class Searcher:
                 break
             for place, words in _words(id, texts.items(id), spans, deriver):
                 put(TEXT_WORDS, address_of(id, place), words)
+            keys = self._signatures.fresh(trace_id, spans.values())
+            if keys:
+                sign(id, trace_id, keys)
             bundle = id
             count += 1
         for at, last, data, blobs in runs:
@@ -86,6 +104,28 @@ class Searcher:
                     put(FACT_WORDS, at - last + fact.seq, words)
             position = at
         return count, bundle, position
+
+    def _having(self, needs: Sequence[Need], bundle: int, rows: Rows) -> set[bytes]:
+        """Traces that have a key of each need, and those that came behind a bundle or have not ended.
+
+        ``rows`` asks the index.
+        """
+        wanted = sorted(needs, key=len)[:NEEDS]
+        bits = " + ".join(
+            f"CASE WHEN {' OR '.join([self.HAS] * len(need))} THEN {1 << bit} ELSE 0 END"
+            for bit, need in enumerate(wanted)
+        )
+        sql = f"SELECT trace_id, met FROM (SELECT trace_id, {bits} AS met FROM signature) AS signed"
+        met: dict[bytes, int] = {}
+        for trace_id, found in rows(f"{sql} WHERE met > 0", [key for need in wanted for key in need]):
+            met[trace_id] = met.get(trace_id, 0) | found
+        traces = {trace_id for trace_id, found in met.items() if found == (1 << len(wanted)) - 1}
+        for sql, values in (
+            ("SELECT DISTINCT trace_id FROM bundle WHERE id > ?", (bundle,)),
+            ("SELECT DISTINCT trace_id FROM pending", ()),
+        ):
+            traces.update(row[0] for row in self._reader.all(sql, values))
+        return traces
 
     def _lag(self, bundle: int, position: int) -> Lag:
         """What is behind a bundle and a position."""

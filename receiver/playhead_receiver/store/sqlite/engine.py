@@ -12,6 +12,7 @@ import apsw
 
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.gate import Gate
+from playhead_receiver.store.keys import Need
 from playhead_receiver.store.prepare import offloads, prepare
 from playhead_receiver.store.protocol import Batch, Receipt
 from playhead_receiver.store.shelves import PlaceFile, Shelves
@@ -117,6 +118,10 @@ class SqliteStore(SqlStore[apsw.Connection]):
     def search(self, text: str, limit: int = 20) -> list[Hit]:
         """Where all words are said together, newest first."""
         return self._search.search(text, limit)
+
+    def having(self, needs: Sequence[Need]) -> set[bytes] | None:
+        """Trace ids of what may have, for each need, one of its keys."""
+        return self._search.having(needs)
 
     def size_bytes(self) -> int:
         """Bytes that are in use: pages of the database, blobs."""

@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import apsw
 
+from playhead_receiver.store.keys import Need
 from playhead_receiver.store.protocol import Store
 from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.sql.searcher import Searcher, phrases
 from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
+from playhead_receiver.store.texts import frame_of
 from playhead_receiver.store.upkeep import Hit, Lag
 from playhead_semconv.errors import UsageError
 
 FILE = "search.sqlite"
 
+_VERSION = 1
 _TABLES = """
 CREATE TABLE done(bundle INTEGER NOT NULL, position INTEGER NOT NULL);
 INSERT INTO done VALUES (0, 0);
+CREATE TABLE signature(bundle INTEGER PRIMARY KEY, trace_id BLOB NOT NULL, keys BLOB NOT NULL);
 CREATE VIRTUAL TABLE text_words USING fts5(text, content='', contentless_delete=1, tokenize='unicode61');
 CREATE VIRTUAL TABLE fact_words USING fts5(text, content='', contentless_delete=1, tokenize='unicode61');
 """
@@ -33,6 +37,8 @@ CREATE VIRTUAL TABLE fact_words USING fts5(text, content='', contentless_delete=
 
 class SqliteSearch(Searcher):
     """The index of one store. Built by whoever writes to the store; asked by anybody."""
+
+    HAS = "instr(keys, ?) > 0"
 
     def __init__(self, folder: Path, reader: Reader, store: Store) -> None:
         super().__init__(reader, store)
@@ -50,6 +56,9 @@ class SqliteSearch(Searcher):
                 with db:
                     count = self._index(db)
                 return count
+            except BaseException:
+                self._signatures.forget()
+                raise
             finally:
                 db.close()
 
@@ -68,6 +77,9 @@ class SqliteSearch(Searcher):
                     for _, row, fact in gone:
                         table = "fact_words" if fact else "text_words"
                         db.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
+                    bundles = {frame_of(row) for _, row, fact in gone if not fact}
+                    db.executemany("DELETE FROM signature WHERE bundle = ?", [(id,) for id in bundles])
+                    self._signatures.forget()
                     for table in ("fact_words", "text_words"):
                         db.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")
                 db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -85,7 +97,11 @@ class SqliteSearch(Searcher):
         return self._lag(*done)
 
     def _open(self) -> apsw.Connection:
+        if self._is_older():
+            for end in ("", "-wal", "-shm"):
+                Path(f"{self._path}{end}").unlink(missing_ok=True)
         if not self._path.exists():
+            self._signatures.forget()
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
         db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READWRITE)
         db.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -95,7 +111,17 @@ class SqliteSearch(Searcher):
         if not db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'done'").get:
             with db:
                 db.execute(_TABLES)
+                db.pragma("user_version", _VERSION)
         return db
+
+    def _is_older(self) -> bool:
+        """Whether the index is one of before, which is not read but made again."""
+        db = self._asking(0)
+        if db is None:
+            return False
+        version = db.pragma("user_version")
+        db.close()
+        return version != _VERSION
 
     def _index(self, db: apsw.Connection) -> int:
         done: Any = db.execute("SELECT bundle, position FROM done").get
@@ -105,6 +131,10 @@ class SqliteSearch(Searcher):
             position,
             lambda table, row, words: (
                 db.execute(f"INSERT OR REPLACE INTO {table}(rowid, text) VALUES (?, ?)", (row, words))
+                and None
+            ),
+            lambda id, trace_id, keys: (
+                db.execute("INSERT OR REPLACE INTO signature VALUES (?, ?, ?)", (id, trace_id, keys))
                 and None
             ),
         )
@@ -124,14 +154,26 @@ class SqliteSearch(Searcher):
         db.close()
         return self._hits(texts, facts, text, limit)
 
-    def _asking(self) -> apsw.Connection | None:
-        """A connection that only reads; None while there is no index."""
+    def having(self, needs: Sequence[Need]) -> set[bytes] | None:
+        """Traces that may have what is needed; None while there is no index."""
+        db = self._asking(_VERSION)
+        if db is None:
+            return None
+        try:
+            bundle: Any = db.execute("SELECT bundle FROM done").get
+            return self._having(needs, bundle, lambda sql, values: db.execute(sql, tuple(values)))
+        finally:
+            db.close()
+
+    def _asking(self, version: int = 0) -> apsw.Connection | None:
+        """A connection that only reads; None while there is no index, or an older one."""
         if not self._path.exists():
             return None
         with speaking_of(self._path):
             db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
             db.set_busy_timeout(BUSY_TIMEOUT_MS)
-            if db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'done'").get:
+            made = db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'done'").get
+            if made and db.pragma("user_version") >= version:
                 return db
             db.close()
         return None

@@ -1,0 +1,110 @@
+"""What a trace has to have for a query to find anything in it, as keys of the index of attributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from playhead_receiver.faces.spans import ERROR, NO_SERVICE
+from playhead_receiver.faces.tempo.traceql.tree import (
+    Binary,
+    Expression,
+    Field,
+    Filter,
+    Literal_,
+    Query,
+    Spans,
+    Where,
+)
+from playhead_receiver.store import keys
+from playhead_receiver.store.keys import Need
+from playhead_semconv import attributes as a
+
+_COMPARED = ("=", "!=", ">", ">=", "<", "<=", "=~", "!~")
+_NIL = Literal_(None, "nil")
+_WORDS = re.compile(r"(?:[\w \-/:@]|\\\.)+(?:\|(?:[\w \-/:@]|\\\.)+)*", re.ASCII)
+"""A pattern that is a choice of texts, as viewers write it for several values."""
+
+
+def needs_of(query: Query) -> set[Need]:
+    """All of them have to be met. Empty where nothing can be said."""
+    found = _of_spans(query.spans)
+    for stage in query.stages:
+        if isinstance(stage, Where):
+            found |= _of_spans(stage.spans)
+    return found
+
+
+def field_needs(field: Field) -> set[Need]:
+    """Those of a value of a field, whatever it is."""
+    if field.scope == "intrinsic" or field.name == a.PLAYHEAD_COST_USD:
+        return set()
+    return {keys.has(field.name)}
+
+
+def _of_spans(wanted: Spans) -> set[Need]:
+    if isinstance(wanted, Filter):
+        return set() if wanted.condition is None else _of(wanted.condition)
+    if wanted.op == "||":
+        return _either(_of_spans(wanted.left), _of_spans(wanted.right))
+    if wanted.op.startswith("!"):
+        return _of_spans(wanted.right)
+    return _of_spans(wanted.left) | _of_spans(wanted.right)
+
+
+def _of(node: Expression) -> set[Need]:
+    if isinstance(node, Field):
+        return _equal(node, True)
+    if not isinstance(node, Binary):
+        return set()
+    if node.op == "&&":
+        return _of(node.left) | _of(node.right)
+    if node.op == "||":
+        return _either(_of(node.left), _of(node.right))
+    if node.op not in _COMPARED:
+        return set()
+    left, right = node.left, node.right
+    if _NIL in (left, right) and node.op == "=":
+        return set()
+    if isinstance(right, Field):
+        left, right = right, left
+    if isinstance(left, Field) and isinstance(right, Literal_) and right.value is not None:
+        if node.op == "=":
+            return _equal(left, right.value)
+        if node.op == "=~" and left is node.left and _WORDS.fullmatch(str(right.value)):
+            return _equal(left, *str(right.value).replace("\\.", ".").split("|"))
+    sides = (one for one in (left, right) if isinstance(one, Field))
+    return {need for one in sides for need in field_needs(one)}
+
+
+def _equal(field: Field, *values: object) -> set[Need]:
+    if field.scope != "intrinsic":
+        return set() if field.name == a.PLAYHEAD_COST_USD else {keys.equals(field.name, *values)}
+    made = _INTRINSICS.get(field.name)
+    need = None if made is None else made(values)
+    return set() if need is None else {need}
+
+
+def _either(left: set[Need], right: set[Need]) -> set[Need]:
+    """One side's or the other's: a need of each is met by a key of either."""
+    return {min(left, key=len) | min(right, key=len)} if left and right else set()
+
+
+def _named(values: tuple[object, ...]) -> Need:
+    return keys.equals(keys.SPAN_NAME, *values)
+
+
+def _service(values: tuple[object, ...]) -> Need | None:
+    return None if NO_SERVICE in values else keys.equals(a.SERVICE_NAME, *values)
+
+
+def _status(values: tuple[object, ...]) -> Need | None:
+    return keys.has(keys.FAILED) if values == (ERROR,) else None
+
+
+_INTRINSICS: dict[str, Callable[[tuple[object, ...]], Need | None]] = {
+    "name": _named,
+    "rootName": _named,
+    "rootServiceName": _service,
+    "status": _status,
+}
