@@ -532,9 +532,7 @@ class StoreSuite:
     def test_a_run_is_named_after_its_agent_whichever_process_is_heard_first(self, store: Store):
         started = e.PLAYHEAD_PROCESS_START
         child = Fact(START_NS, 1, started, TRACE, span_id(2), instance=b"c" * 16, seq=0)
-        child.attributes.update(
-            {a.PLAYHEAD_RUN_AGENT: "-c", a.PLAYHEAD_PROCESS_PARENT_AGENT: "refund"}
-        )
+        child.attributes.update({a.PLAYHEAD_RUN_AGENT: "-c", a.PLAYHEAD_PROCESS_PARENT_AGENT: "refund"})
         parent = Fact(START_NS, 1, started, TRACE, span_id(1), instance=b"p" * 16, seq=0)
         parent.attributes[a.PLAYHEAD_RUN_AGENT] = "refund"
         for fact in (child, parent):
