@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from playhead_receiver.access import Audit, Guard, Tenants, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.faces.shown import Limits, Shown
-from playhead_receiver.forward import Forwarder, destinations_of
+from playhead_receiver.forward import Forwarder, Relay, destinations_of
 from playhead_receiver.intake import Intake
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.intake.http import http_app
@@ -92,6 +92,7 @@ class Receiver:
         self._grpc: grpc.Server | None = None
         self._grpc_endpoint = ""
         self._forwarders: list[Forwarder] = []
+        self._relays: list[Relay] = []
 
     @property
     def store(self) -> Upkeep:
@@ -147,6 +148,11 @@ class Receiver:
             tenants = self._tenants = Tenants(
                 self.data_dir, self._store, self._store_url, self._policy, self._blobs_url
             )
+            for destination in self._forward:
+                relay = Relay(destination, self.data_dir)
+                self._relays.append(relay)
+                tenants.house(destination.tenant).intake.pass_on.append(relay.put)
+                relay.start()
             shown = Shown(tenants, self._faces, lambda: self.query_endpoint)
             self._start_http(tenants, guard, self._ports[0])
             if self._ports[1] is not None:
@@ -175,7 +181,7 @@ class Receiver:
                 server.stop(drain_s)
         if stopped is not None:
             stopped.wait()
-        for forwarder in self._forwarders:
+        for forwarder in (*self._forwarders, *self._relays):
             forwarder.stop()
         if self._tenants is not None:
             self._tenants.close()
@@ -187,7 +193,7 @@ class Receiver:
             self._lock.release()
         self._grpc = self._http = self._query = self._serving = None
         self._tenants = self._store = self._lock = None
-        self._forwarders, self._access = [], []
+        self._forwarders, self._relays, self._access = [], [], []
 
     def run_forever(self, on_ready: Callable[[Receiver], None] | None = None) -> None:
         """Start, and stop at SIGTERM or SIGINT. For the main thread of a process of its own.
@@ -254,8 +260,18 @@ class Receiver:
         from playhead_receiver.query.serving import Forwarded
 
         return [
-            Forwarded(number, one.sent, one.refused, bool(one.problem), one.left_out)
-            for number, one in enumerate(self._forwarders, 1)
+            Forwarded(
+                number,
+                one.sent,
+                one.refused,
+                bool(one.problem or relay.problem),
+                one.left_out,
+                relay.counts.sent,
+                relay.counts.refused,
+                relay.dropped,
+                relay.waiting,
+            )
+            for number, (one, relay) in enumerate(zip(self._forwarders, self._relays, strict=False), 1)
         ]
 
     def _start_grpc(self, tenants: Tenants, guard: Guard, shown: Shown, port: int) -> None:

@@ -24,7 +24,7 @@ from support.scripted import Gate, Reply, Request, ScriptedServer
 
 from playhead_receiver.forward import Destination, Forwarder, destinations_of
 from playhead_receiver.forward import sampling as sampling_module
-from playhead_receiver.forward.forwarder import REQUEST_BYTES
+from playhead_receiver.forward.delivery import REQUEST_BYTES
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, Store, StoredSpan, open_store
 from playhead_semconv import attributes as a

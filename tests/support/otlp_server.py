@@ -9,6 +9,9 @@ from typing import Any
 
 import urllib3
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+    ExportMetricsServiceRequest,
+)
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
@@ -16,11 +19,12 @@ from playhead_semconv.otlp import value_of
 
 
 class OtlpServer:
-    """Keeps spans and log records by request; ``relay``: an endpoint that gets every request too."""
+    """Keeps what comes by request and signal; ``relay``: an endpoint that gets every request too."""
 
     def __init__(self, relay: str = "") -> None:
         self.traces: list[ExportTraceServiceRequest] = []
         self.logs: list[ExportLogsServiceRequest] = []
+        self.metrics: list[ExportMetricsServiceRequest] = []
         self.body_bytes = 0
         """All bodies as they came, compressed or not."""
         self.largest_bytes = 0
@@ -70,6 +74,8 @@ class OtlpServer:
                 self.traces.append(ExportTraceServiceRequest.FromString(data))
             elif path.endswith("/v1/logs"):
                 self.logs.append(ExportLogsServiceRequest.FromString(data))
+            elif path.endswith("/v1/metrics"):
+                self.metrics.append(ExportMetricsServiceRequest.FromString(data))
 
     def spans(self) -> list[Span]:
         """Every span that came, in order of arrival."""

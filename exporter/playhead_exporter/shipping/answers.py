@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
 from playhead_exporter.shipping.endpoint import Signal
 
 
@@ -44,6 +47,15 @@ class Unwelcome:
 
 
 Answer: TypeAlias = Accepted | TryLater | Refused | Unwelcome
+
+
+def accepted(response: bytes) -> Accepted:
+    """What the response to an export says. Those of all signals have one form."""
+    try:
+        said = ExportTraceServiceResponse.FromString(response).partial_success
+    except DecodeError:
+        return Accepted()
+    return Accepted(said.rejected_spans, said.error_message)
 
 
 class Transport(Protocol):

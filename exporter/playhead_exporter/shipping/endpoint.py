@@ -16,6 +16,7 @@ class Signal(StrEnum):
 
     TRACES = "traces"
     LOGS = "logs"
+    METRICS = "metrics"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,15 +9,14 @@ from typing import Any, cast
 import grpc
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from playhead_exporter.shipping.answers import Accepted, Answer, Refused, TryLater, Unwelcome
+from playhead_exporter.shipping.answers import Answer, Refused, TryLater, Unwelcome, accepted
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
 
 METHODS = {
     Signal.TRACES: "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
     Signal.LOGS: "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+    Signal.METRICS: "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
 }
 RETRYABLE = frozenset(
     (
@@ -68,11 +67,7 @@ class GrpcTransport:
             answer: bytes = call(request, timeout=timeout_s, metadata=self._metadata)
         except grpc.RpcError as problem:
             return self._answer_to(problem)
-        if signal is Signal.LOGS:
-            logs = ExportLogsServiceResponse.FromString(answer).partial_success
-            return Accepted(logs.rejected_log_records, logs.error_message)
-        spans = ExportTraceServiceResponse.FromString(answer).partial_success
-        return Accepted(spans.rejected_spans, spans.error_message)
+        return accepted(answer)
 
     def is_playhead(self, timeout_s: float) -> bool | TryLater:
         """There is no such question over gRPC; it is taken to be one."""

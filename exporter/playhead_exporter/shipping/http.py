@@ -11,10 +11,8 @@ from collections.abc import Mapping
 import urllib3
 from google.protobuf.message import DecodeError
 from google.rpc.status_pb2 import Status
-from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-from playhead_exporter.shipping.answers import Accepted, Answer, Refused, TryLater, Unwelcome
+from playhead_exporter.shipping.answers import Answer, Refused, TryLater, Unwelcome, accepted
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
 
 PROTOBUF = "application/x-protobuf"
@@ -54,7 +52,7 @@ class HttpTransport:
         except (urllib3.exceptions.HTTPError, OSError) as problem:
             return TryLater(f"{self._endpoint.base}: {_plain(problem)}")
         if 200 <= status < 300:
-            return _accepted(signal, answer)
+            return accepted(answer)
         reason = f"{self._endpoint.base} answered {status} at {_path(url)}{_message(headers, answer)}"
         if status in RETRYABLE:
             return TryLater(reason, retry_after_s(headers.get("retry-after")))
@@ -120,17 +118,6 @@ def retry_after_s(value: str | None) -> float | None:
     except ValueError:
         return None
     return max(0.0, then.timestamp() - time.time())
-
-
-def _accepted(signal: Signal, answer: bytes) -> Accepted:
-    try:
-        if signal is Signal.LOGS:
-            logs = ExportLogsServiceResponse.FromString(answer).partial_success
-            return Accepted(logs.rejected_log_records, logs.error_message)
-        spans = ExportTraceServiceResponse.FromString(answer).partial_success
-        return Accepted(spans.rejected_spans, spans.error_message)
-    except DecodeError:
-        return Accepted()
 
 
 def _message(headers: Mapping[str, str], answer: bytes) -> str:

@@ -54,6 +54,11 @@ class Cap(msgspec.Struct, frozen=True):
                     span.attributes.add(key=a.PLAYHEAD_URL).value.string_value = url
         return envelope
 
+    def shorten(self, value: AnyValue) -> None:
+        """Cut in place what is whole nowhere."""
+        if self.limit_bytes:
+            self._cut(value, "")
+
     def _cut(self, value: AnyValue, url: str) -> bool:
         if value.ByteSize() <= self.limit_bytes:
             return False

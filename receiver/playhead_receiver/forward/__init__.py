@@ -2,5 +2,6 @@
 
 from playhead_receiver.forward.destination import Destination, destinations_of
 from playhead_receiver.forward.forwarder import Forwarder
+from playhead_receiver.forward.relay import Relay
 
-__all__ = ["Destination", "Forwarder", "destinations_of"]
+__all__ = ["Destination", "Forwarder", "Relay", "destinations_of"]

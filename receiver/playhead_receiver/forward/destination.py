@@ -13,7 +13,7 @@ from playhead_receiver.access.tokens import TENANT
 from playhead_receiver.store.retention import size_of
 from playhead_semconv.errors import ConfigurationError
 
-WORDS = "keep=GLOB,… drop=GLOB,… limit=4K sample=0.1 tenant=NAME headers=VARIABLE ca=FILE tape"
+WORDS = "keep=GLOB,… drop=GLOB,… limit=4K sample=0.1 tenant=NAME headers=VARIABLE ca=FILE logs tape"
 
 
 class Destination(msgspec.Struct, frozen=True):
@@ -37,6 +37,8 @@ class Destination(msgspec.Struct, frozen=True):
     """File of the CA to trust; empty for the system's."""
     tape: bool = False
     """Facts go too."""
+    logs: bool = False
+    """So do log records that are no facts."""
 
     @property
     def name(self) -> str:
@@ -81,8 +83,8 @@ def _parsed(text: str) -> Destination:
     given: dict[str, Any] = {}
     for word in words:
         name, _, value = word.partition("=")
-        if word == "tape":
-            given["tape"] = True
+        if word in ("tape", "logs"):
+            given[word] = True
         elif not value or name not in ("keep", "drop", "limit", "sample", "tenant", "headers", "ca"):
             raise ConfigurationError(f"{word!r} says nothing of a destination", hint=WORDS)
         elif name in ("keep", "drop"):

@@ -8,7 +8,6 @@ then the destination's filter sees them. What is stored stays as it is.
 from __future__ import annotations
 
 import os
-import random
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -18,11 +17,10 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from playhead_exporter.shipping.answers import Accepted, Refused, Transport, TryLater
-from playhead_exporter.shipping.endpoint import Endpoint, Signal
-from playhead_exporter.shipping.http import HttpTransport
+from playhead_exporter.shipping.endpoint import Signal
 from playhead_receiver.derive import Deriver
 from playhead_receiver.forward.cursor import CursorFile
+from playhead_receiver.forward.delivery import Counts, Delivery, bounded
 from playhead_receiver.forward.destination import Destination
 from playhead_receiver.forward.sampling import Sampler
 from playhead_receiver.forward.trimming import Trimmer
@@ -31,12 +29,7 @@ from playhead_semconv.errors import PlayheadError, StoreUnavailable
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import pack, resource_logs
 
-REQUEST_BYTES = 4 * 1024 * 1024
-"""No request is longer, uncompressed, unless a single span is."""
 POLL_S = 0.1
-TIMEOUT_S = 10.0
-FIRST_PAUSE_S = 0.5
-LONGEST_PAUSE_S = 30.0
 FACTS_PATIENCE_S = 30.0
 """How long a span waits for the facts it rests on before it goes as it is."""
 
@@ -59,7 +52,9 @@ class Forwarder:
     ) -> None:
         self._store = store
         self._deriver = Deriver(store)
-        self._transport = _transport(destination)
+        self._stop = threading.Event()
+        self._delivery = Delivery(destination, self._stop)
+        self._spans = Counts()
         self._facts_too = destination.tape
         self._trimmer = Trimmer(destination, base_url)
         self._patience_s = patience_s
@@ -69,16 +64,9 @@ class Forwarder:
             store, destination.sample, map(bytes.fromhex, self._cursor.open), time.monotonic()
         )
         self._waiting: dict[int, tuple[StoredSpan, float]] = {}
-        self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="playhead-forward", daemon=True)
-        self.sent = 0
-        """Spans that the destination has taken."""
-        self.refused = 0
-        """Spans that it has refused for good."""
         self.left_out = 0
         """Traces that went well and are not of its share."""
-        self.problem = ""
-        """Why nothing gets through just now; empty while it does."""
 
     def start(self) -> None:
         """Begin where the cursor stands, and keep that: what comes from now on is not lost."""
@@ -94,7 +82,22 @@ class Forwarder:
         self._stop.set()
         if self._thread.ident is not None:
             self._thread.join()
-        self._transport.close()
+        self._delivery.close()
+
+    @property
+    def sent(self) -> int:
+        """Spans that the destination has taken."""
+        return self._spans.sent
+
+    @property
+    def refused(self) -> int:
+        """Spans that it has refused for good."""
+        return self._spans.refused
+
+    @property
+    def problem(self) -> str:
+        """Why nothing gets through just now; empty while it does."""
+        return self._delivery.problem
 
     @property
     def position(self) -> int:
@@ -113,7 +116,7 @@ class Forwarder:
                 if not self._forward(changes):
                     return
             except PlayheadError as problem:
-                self.problem = problem.what
+                self._delivery.problem = problem.what
                 changes = []
             if not changes:
                 self._stop.wait(POLL_S)
@@ -136,15 +139,15 @@ class Forwarder:
         facts = [change.item for change in changes if isinstance(change.item, Fact)]
         if self._facts_too:
             for parts in self._fact_requests(facts):
-                if not self._deliver(Signal.LOGS, parts, spans=False):
+                if not self._delivery.deliver(Signal.LOGS, parts, Counts()):
                     return False
         for parts in self._span_requests(ready):
-            if not self._deliver(Signal.TRACES, parts, spans=True):
+            if not self._delivery.deliver(Signal.TRACES, parts, self._spans):
                 return False
         bad, good = self._sampler.judge(now)
         for trace_id in bad:
             for parts in self._span_requests(self._store.spans(trace_id)):
-                if not self._deliver(Signal.TRACES, parts, spans=True):
+                if not self._delivery.deliver(Signal.TRACES, parts, self._spans):
                     return False
         self._sampler.close((*bad, *good))
         self.left_out += len(good)
@@ -175,7 +178,7 @@ class Forwarder:
 
     def _span_requests(self, spans: Iterable[StoredSpan]) -> Iterator[list[bytes]]:
         """Export requests as parts to be joined, one part a span."""
-        return _bounded(
+        return bounded(
             ExportTraceServiceRequest(
                 resource_spans=[self._trimmer.trim(self._whole(span))]
             ).SerializeToString()
@@ -195,60 +198,4 @@ class Forwarder:
                     logs = resource_logs(resource, [record])
                     yield ExportLogsServiceRequest(resource_logs=[logs]).SerializeToString()
 
-        return _bounded(parts())
-
-    def _deliver(self, signal: Signal, parts: list[bytes], *, spans: bool) -> bool:
-        """Send one request until it is taken or refused for good; False when stopped before that.
-
-        A request that is refused is halved, until what is to blame stands alone.
-        """
-        pause_s = FIRST_PAUSE_S
-        while not self._stop.is_set():
-            answer = self._transport.send(signal, b"".join(parts), TIMEOUT_S)
-            if isinstance(answer, Accepted):
-                self.problem = answer.message
-                if spans:
-                    self.sent += len(parts) - min(answer.refused, len(parts))
-                    self.refused += min(answer.refused, len(parts))
-                return True
-            self.problem = answer.reason
-            if isinstance(answer, Refused):
-                if len(parts) > 1:
-                    middle = len(parts) // 2
-                    return self._deliver(signal, parts[:middle], spans=spans) and self._deliver(
-                        signal, parts[middle:], spans=spans
-                    )
-                self.refused += spans
-                return True
-            wait_s = answer.after_s if isinstance(answer, TryLater) else None
-            if wait_s is None:
-                wait_s = random.uniform(pause_s / 2, pause_s)
-                pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
-            self._stop.wait(min(wait_s, LONGEST_PAUSE_S))
-        return False
-
-
-def _bounded(parts: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Groups of at most `REQUEST_BYTES`; a larger part alone."""
-    group: list[bytes] = []
-    size = 0
-    for part in parts:
-        if group and size + len(part) > REQUEST_BYTES:
-            yield group
-            group, size = [], 0
-        group.append(part)
-        size += len(part)
-    if group:
-        yield group
-
-
-def _transport(destination: Destination) -> Transport:
-    headers = destination.sent_headers()
-    scheme, _, address = destination.endpoint.partition("://")
-    if scheme in ("grpc", "grpcs"):
-        from playhead_exporter.shipping.grpc import GrpcTransport  # heavy, and not everybody wants it
-
-        endpoint = Endpoint.parse(f"http{'s' * (scheme == 'grpcs')}://{address}", "grpc")
-        return GrpcTransport(endpoint, "", destination.ca, headers)
-    endpoint = Endpoint.parse(destination.endpoint, "http/protobuf")
-    return HttpTransport(endpoint, "", destination.ca, headers)
+        return bounded(parts())

@@ -7,8 +7,11 @@ from collections.abc import Iterable
 from fnmatch import translate
 from typing import Any
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
+from playhead_exporter.shipping.endpoint import Signal
 from playhead_receiver.faces.capping import Cap
 from playhead_receiver.forward.destination import Destination
 
@@ -35,11 +38,48 @@ class Trimmer:
                         self._leave_out(holder, about_span=True)
         return self._cap.apply(envelope)
 
-    def _leave_out(self, holder: Any, *, about_span: bool) -> None:
-        pairs = holder.attributes
+    def trim_request(self, signal: Signal, body: bytes) -> bytes:
+        """A request of metrics or logs likewise; untouched where nothing is to be left out or cut.
+
+        ``keep`` concerns the attributes of log records. Those of data points tell one series from
+        another, so of them only what ``drop`` names goes.
+        """
+        if not (self._keep or self._drop or self._cap.limit_bytes):
+            return body
+        if signal is Signal.METRICS:
+            metrics = ExportMetricsServiceRequest.FromString(body)
+            for entry in metrics.resource_metrics:
+                self._trim_pairs(entry.resource)
+                for scoped in entry.scope_metrics:
+                    self._trim_pairs(scoped.scope)
+                    for metric in scoped.metrics:
+                        self._trim_pairs(metric, "metadata")
+                        for point in _points(metric):
+                            self._trim_pairs(point)
+                            for exemplar in getattr(point, "exemplars", ()):
+                                self._trim_pairs(exemplar, "filtered_attributes")
+            return metrics.SerializeToString()
+        logs = ExportLogsServiceRequest.FromString(body)
+        for entry in logs.resource_logs:
+            self._trim_pairs(entry.resource)
+            for scoped in entry.scope_logs:
+                self._trim_pairs(scoped.scope)
+                for record in scoped.log_records:
+                    self._trim_pairs(record, about_span=True)
+                    self._cap.shorten(record.body)
+        return logs.SerializeToString()
+
+    def _trim_pairs(self, holder: Any, name: str = "attributes", *, about_span: bool = False) -> None:
+        self._leave_out(holder, name, about_span=about_span)
+        for pair in getattr(holder, name):
+            self._cap.shorten(pair.value)
+
+    def _leave_out(self, holder: Any, name: str = "attributes", *, about_span: bool) -> None:
+        pairs = getattr(holder, name)
         kept = [pair for pair in pairs if self._stays(pair.key, about_span)]
         if len(kept) < len(pairs):
-            holder.dropped_attributes_count += len(pairs) - len(kept)
+            if hasattr(holder, "dropped_attributes_count"):
+                holder.dropped_attributes_count += len(pairs) - len(kept)
             del pairs[:]
             pairs.extend(kept)
 
@@ -47,6 +87,11 @@ class Trimmer:
         if self._drop is not None and self._drop.match(name):
             return False
         return not about_span or self._keep is None or bool(self._keep.match(name))
+
+
+def _points(metric: Any) -> Iterable[Any]:
+    kind = metric.WhichOneof("data")
+    return getattr(metric, kind).data_points if kind else ()
 
 
 def _pattern(globs: Iterable[str]) -> re.Pattern[str] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias
@@ -40,6 +41,9 @@ REQUESTS: dict[Signal, type[Message]] = {
     "metrics": ExportMetricsServiceRequest,
 }
 
+PassOn: TypeAlias = Callable[[Signal, bytes], None]
+"""Takes an export request of metrics, or of log records that are no facts, in its binary form."""
+
 PROBLEMS_TOLD = 5
 """How many different reasons a partial success names."""
 
@@ -59,9 +63,9 @@ class Counted:
     spans: int = 0
     facts: int = 0
     log_records: int = 0
-    """Log records that are no facts of a tape: counted, not kept."""
+    """Log records that are no facts of a tape: passed on, not kept."""
     metrics: int = 0
-    """Metrics: counted, not kept."""
+    """Metrics: passed on, not kept."""
     rejected: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -96,6 +100,8 @@ class Intake:
         self._store = store
         self.budget = budget or Budget()
         self.counted = counted or Counted()
+        self.pass_on: list[PassOn] = []
+        """Who gets what is not kept; `StoreUnavailable` of theirs makes the sender come again."""
 
     def export(self, signal: Signal, body: bytes) -> Answer:
         """Store one request in its binary form.
@@ -140,8 +146,10 @@ class Intake:
         facts: list[Fact] = []
         resources: dict[bytes, bytes] = {}
         others = 0
+        passed = Envelope()
         for entry in _envelope(body).entries:
             for scoped in entry.scopes:
+                left: list[bytes] = []
                 for item in scoped.items:
                     try:
                         _check_scope(scoped.scope)
@@ -151,13 +159,20 @@ class Intake:
                         rejections.add(problem)
                         continue
                     if found is None:
-                        others += 1
+                        left.append(item)
                         continue
                     facts += found
                     if instance is not None:
                         resources[instance] = entry.resource
+                others += len(left)
+                if left:
+                    kept = passed.entries.add(resource=entry.resource, schema_url=entry.schema_url)
+                    kept.scopes.add(scope=scoped.scope, items=left, schema_url=scoped.schema_url)
         if facts:
             self._store.commit(Batch(facts=facts, resources=resources))
+        if others:
+            for pass_on in self.pass_on:
+                pass_on("logs", passed.SerializeToString())
         with self.counted.lock:
             self.counted.facts += len(facts)
             self.counted.log_records += others
@@ -179,6 +194,9 @@ class Intake:
         count = sum(
             len(scoped.metrics) for entry in request.resource_metrics for scoped in entry.scope_metrics
         )
+        if count:
+            for pass_on in self.pass_on:
+                pass_on("metrics", body)
         with self.counted.lock:
             self.counted.metrics += count
         return Answer(ExportMetricsServiceResponse())

@@ -28,8 +28,18 @@ _HOLDERS = (
     "resourceLogs",
     "scopeLogs",
     "logRecords",
+    "resourceMetrics",
+    "scopeMetrics",
+    "metrics",
+    "gauge",
+    "sum",
+    "histogram",
+    "exponentialHistogram",
+    "summary",
+    "dataPoints",
+    "exemplars",
 )
-"""The lists that lead to objects with ids."""
+"""The lists and objects that lead to objects with ids."""
 
 _ITEMS: dict[str, type[Message]] = {"spans": Span, "logRecords": LogRecord}
 """The lists of what is rejected alone."""
@@ -149,8 +159,8 @@ def _recode_ids(node: Any, recode: Callable[[Any], str]) -> None:
     for key, value in node.items():
         if key in _IDS:
             node[key] = recode(value)
-        elif key in _HOLDERS and isinstance(value, list):
-            for item in cast(list[Any], value):
+        elif key in _HOLDERS:
+            for item in cast(list[Any], value) if isinstance(value, list) else (value,):
                 if isinstance(item, dict):
                     _recode_ids(item, recode)
 

@@ -24,7 +24,7 @@ class Figures(Collector):
             ("playhead_spans_received", counted.spans, "Spans that were stored."),
             ("playhead_facts_received", counted.facts, "Facts that were stored."),
             ("playhead_log_records_received", counted.log_records, "Log records that are no facts."),
-            ("playhead_metrics_received", counted.metrics, "Metrics that were counted, not kept."),
+            ("playhead_metrics_received", counted.metrics, "Metrics; they are passed on, not kept."),
             ("playhead_items_rejected", counted.rejected, "Spans and log records that were rejected."),
         ):
             yield CounterMetricFamily(name, what, value=value)
@@ -53,26 +53,41 @@ class Figures(Collector):
             ("playhead_live_streams", self._serving.live, "Live streams that are open."),
         ):
             yield GaugeMetricFamily(name, what, value=value)
-        sent = CounterMetricFamily(
-            "playhead_forward_spans", "Spans that a destination took.", labels=("destination",)
-        )
-        refused = CounterMetricFamily(
-            "playhead_forward_spans_refused", "Spans that it refused for good.", labels=("destination",)
-        )
-        stuck = GaugeMetricFamily(
-            "playhead_forward_stuck", "1: nothing gets through.", labels=("destination",)
-        )
-        left_out = CounterMetricFamily(
-            "playhead_forward_traces_left_out",
-            "Traces that went well and are not of its share.",
-            labels=("destination",),
-        )
-        for one in self._serving.destinations():
-            sent.add_metric([str(one.number)], one.sent)
-            refused.add_metric([str(one.number)], one.refused)
-            stuck.add_metric([str(one.number)], one.stuck)
-            left_out.add_metric([str(one.number)], one.left_out)
-        yield from (sent, refused, stuck, left_out)
+        destinations = self._serving.destinations()
+        for family, name, field, what in (
+            (CounterMetricFamily, "spans", "sent", "Spans that a destination took."),
+            (CounterMetricFamily, "spans_refused", "refused", "Spans that it refused for good."),
+            (GaugeMetricFamily, "stuck", "stuck", "1: nothing gets through."),
+            (
+                CounterMetricFamily,
+                "traces_left_out",
+                "left_out",
+                "Traces that went well and are not of its share.",
+            ),
+            (
+                CounterMetricFamily,
+                "requests",
+                "passed",
+                "Requests of metrics and log records that a destination took.",
+            ),
+            (
+                CounterMetricFamily,
+                "requests_refused",
+                "passed_refused",
+                "Requests of them that it refused for good, or has no place for.",
+            ),
+            (
+                CounterMetricFamily,
+                "requests_dropped",
+                "dropped",
+                "Requests of them for which its queue had no room.",
+            ),
+            (GaugeMetricFamily, "requests_waiting", "waiting", "Requests of them in its queue."),
+        ):
+            told = family(f"playhead_forward_{name}", what, labels=("destination",))
+            for one in destinations:
+                told.add_metric([str(one.number)], getattr(one, field))
+            yield told
 
 
 def registry_of(serving: Serving) -> CollectorRegistry:

@@ -23,6 +23,12 @@ class Forwarded(msgspec.Struct, frozen=True):
     stuck: bool
     left_out: int = 0
     """Traces that were not of its share."""
+    passed: int = 0
+    """Requests of metrics and log records that it took."""
+    passed_refused: int = 0
+    dropped: int = 0
+    """Of them, those for which its queue had no room."""
+    waiting: int = 0
 
 
 class Serving:
