@@ -50,7 +50,8 @@ class Left:
 def take_left(places: Places, instance: bytes) -> Left | None:
     """Take over what ``instance`` left; None if it lives, or somebody else has taken it.
 
-    Heads whose spool was deleted are deleted too. What its disk copy lacks is completed from its heads first, as far as the disk takes it.
+    Heads whose spool was deleted are deleted. What the disk copy lacks is completed from the heads
+    first, as far as the disk takes it.
     """
     folders = [
         folder
