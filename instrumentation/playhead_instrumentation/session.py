@@ -25,7 +25,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Tracer
 
 from playhead_instrumentation import hashes, lanes
-from playhead_instrumentation.drivers import dies_with, open_driver
+from playhead_instrumentation.drivers import dies_with, ends_at_standstill, open_driver
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.process_facts import Process, RunIds
@@ -152,6 +152,7 @@ class Session:
         """This is a fork, which another tape answers."""
         self._answered_by(tape, "")
         dies_with(self.driver, tape)
+        ends_at_standstill(self.driver, tape)
 
     def begin(self, tape: IndexedTape, scratch: str, attributes: dict[str, Any]) -> None:
         """This is a fork of a process that waited: the replay of ``tape`` begins.

@@ -121,6 +121,11 @@ class _Comparison:
     def _notes(self) -> Iterator[str]:
         if self._killed():
             yield "the tape ends where the run was killed"
+        for fact in self._now_whole.named(e.PLAYHEAD_STANDSTILL):
+            step = self._step_before(fact.seq)
+            where = "before step 1" if step is None else f"after step {step}"
+            threads = "; ".join(map(str, fact.attributes[a.PLAYHEAD_STANDSTILL_THREADS]))
+            yield f"the replay stands still {where}, and was ended there: {threads}"
         lost: dict[str, list[str]] = {}
         for fact in self._tape.named(e.PLAYHEAD_TURN_LOST):
             how = str(fact.attributes[a.PLAYHEAD_TURN_HOW])

@@ -12,7 +12,7 @@ from playhead_instrumentation import checks, session
 from playhead_instrumentation.bootstrap.children import SITE
 from playhead_instrumentation.bootstrap.start import begin_replay, start_recording
 from playhead_instrumentation.boundaries.process_words import WORKER
-from playhead_instrumentation.drivers import dies_with
+from playhead_instrumentation.drivers import dies_with, ends_at_standstill
 from playhead_instrumentation.drivers.allowed import Allowed
 from playhead_instrumentation.session import Session, Told
 from playhead_instrumentation.tape_files import load_several
@@ -63,6 +63,7 @@ class Replayed:
         running = _running()
         if beside:
             dies_with(running.driver, tape)
+        ends_at_standstill(running.driver, tape)
         running.forks = forks
         running.for_worker = self._told
         return running
@@ -71,6 +72,7 @@ class Replayed:
         """The same in a fork of a process that waited: of a run of one process, and nothing is real."""
         begin_replay(tape, self.origin, self.scratch)
         running = _running()
+        ends_at_standstill(running.driver, tape)
         running.for_worker = self._told
         return running
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import signal
 from collections.abc import Callable, Collection, Iterable
 
@@ -18,6 +19,7 @@ from playhead_instrumentation.drivers.held_gate import HeldGate
 from playhead_instrumentation.drivers.played_files import PlayedFiles
 from playhead_instrumentation.drivers.player import Player, deliveries
 from playhead_instrumentation.drivers.printed import Printed
+from playhead_instrumentation.drivers.standstill import Standstill
 from playhead_instrumentation.drivers.states import States
 from playhead_instrumentation.drivers.strict_gate import StrictGate
 from playhead_instrumentation.drivers.tape_gate import TapeGate
@@ -83,6 +85,20 @@ def dies_with(driver: Driver, tape: IndexedTape) -> None:
     if isinstance(gate, TapeGate) and next(tape.named(e.PLAYHEAD_PROCESS_EXIT), None) is None:
         driver.reads.past_tape = driver.past_tape
         driver.killed = gate.on_killed = functools.partial(signal.raise_signal, signal.SIGKILL)
+
+
+def ends_at_standstill(driver: Driver, tape: IndexedTape) -> None:
+    """A replay of ``tape`` in which nobody goes on any more says so, and ends as by SIGKILL."""
+    gate = driver.gate
+    if type(gate) is not TapeGate or driver.allowed:
+        return
+
+    def ends(threads: list[str]) -> None:
+        driver.stands(threads)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    killed = next(tape.named(e.PLAYHEAD_PROCESS_EXIT), None) is None
+    Standstill(gate, killed=killed, ends=ends).start()
 
 
 def _expect(driver: Driver, player: Player, order: Iterable[Delivery]) -> None:

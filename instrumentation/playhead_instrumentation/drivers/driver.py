@@ -526,6 +526,12 @@ class Driver:
         lane = lanes.MAIN.hash if who is None else who.lane
         self.sink.append(Fact(time.time_ns(), lane, e.PLAYHEAD_MOVED, exchange=who))
 
+    def stands(self, threads: list[str]) -> None:
+        """Nobody goes on any more; ``threads``: what each waits for."""
+        attributes = {a.PLAYHEAD_STANDSTILL_THREADS: [self.redactor.text(one) for one in threads]}
+        lane = lanes.MAIN.hash
+        self.sink.append(Fact(time.time_ns(), lane, e.PLAYHEAD_STANDSTILL, attributes=attributes))
+
     def close(self) -> None:
         """Nobody waits for a turn any more."""
         self.ending = True

@@ -16,13 +16,15 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Generator
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from playhead_instrumentation.drivers import processor, stuck
 from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.drivers.stuck import Watched
 
 T = TypeVar("T")
+
+Rest: TypeAlias = Literal["waits", "runs"]
 
 GRANTED_HOLD_S = 0.5
 """Who has the turn and does not begin to run for so long is taken not to come."""
@@ -140,6 +142,17 @@ class Quiet:
         with self._lock:
             recently = REAL.now_s() - GUESS_S
             return any(since_s > recently for _, since_s in self._stuck.values())
+
+    def rest(self) -> Rest | None:
+        """``waits``: all do, until somebody wakes them; ``runs``: who does not wait may run, or block.
+
+        None: somebody goes on by itself. Changes nothing.
+        """
+        with self._lock:
+            if self._ready() or any(until is not None for until in self._idle.values()):
+                return None
+            runs = self._busy or self._stuck or self._computing or self._turns or self._granted
+            return "runs" if runs else "waits"
 
     def computes(self) -> bool:
         """Whether somebody is not waited for because it computes."""

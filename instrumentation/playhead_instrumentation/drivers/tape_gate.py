@@ -15,6 +15,7 @@ from typing import Any
 from playhead_instrumentation.drivers import quiet_hooks
 from playhead_instrumentation.drivers.gate import Called, Turn, nothing, running_loop
 from playhead_instrumentation.drivers.held_gate import HeldGate
+from playhead_instrumentation.drivers.quiet import Rest
 from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.drivers.schedule import Order, Schedule
 from playhead_instrumentation.drivers.waiting import Waiting
@@ -93,6 +94,12 @@ class TapeGate(HeldGate):
         """Whether something on the tape has not entered yet."""
         with self._lock:
             return self._schedule.following() is not None
+
+    def rest(self) -> tuple[Rest | None, float]:
+        """How all rest while none of them waits at the gate; and a mark that progress moves."""
+        with self._lock:
+            waits = self._closed or self._anybody()
+            return None if waits else self.books.rest(), self._progress_s
 
     def close(self) -> None:
         """Let everybody through."""
