@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _thread
 import asyncio
+import contextlib
 import functools
 import itertools
 import os
@@ -14,6 +15,7 @@ import queue
 import threading
 import weakref
 from collections import deque
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import thread as executor_threads
 from typing import Any
@@ -36,6 +38,20 @@ def keep(books: Quiet | None, *, live: bool = False) -> None:
     lanes.on_outside((books.leaves, books.returns) if books is not None and live else None)
     if books is not None:
         _hook()
+
+
+@contextlib.contextmanager
+def apart() -> Generator[None]:
+    """This thread waits for what is playhead's own: others run, and it is no wait of the program."""
+    books = _books
+    with lanes.Shadow():
+        if books is not None:
+            books.waits()
+        try:
+            yield
+        finally:
+            if books is not None:
+                books.goes_on()
 
 
 @functools.cache

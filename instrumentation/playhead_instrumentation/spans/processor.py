@@ -11,7 +11,8 @@ from typing import Any
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
-from playhead_instrumentation import at_fork, checks, lanes
+from playhead_instrumentation import at_fork, checks
+from playhead_instrumentation.drivers import quiet_hooks
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
@@ -61,7 +62,7 @@ class RecordingProcessor(SpanProcessor):
     def force_flush(self, timeout_millis: int = 30000) -> bool:
         """Have what is there delivered."""
         try:
-            with lanes.Shadow():
+            with quiet_hooks.apart():
                 return self._ended.force_flush(timeout_millis)
         except Exception:
             log.debug("playhead could not flush", exc_info=True)

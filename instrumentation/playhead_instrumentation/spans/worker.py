@@ -14,7 +14,8 @@ import weakref
 from collections import deque
 from typing import Protocol
 
-from playhead_instrumentation import at_fork, lanes
+from playhead_instrumentation import at_fork
+from playhead_instrumentation.drivers import quiet_hooks
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ class Worker:
 
         The wait is ours, not the program's: it is not on the tape, and a replay waits for real.
         """
-        with lanes.Shadow():
+        with quiet_hooks.apart():
             return self._drain(timeout_s)
 
     def _drain(self, timeout_s: float) -> bool:
