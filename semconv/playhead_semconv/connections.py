@@ -20,6 +20,10 @@ HANDSHAKE = ("initialize", "notifications/initialized", "server/discover")
 """What a client says before it asks for anything."""
 
 
+CONNECTIONS = ("websocket", "grpc", "process")
+"""Kinds of exchanges in which much may be said."""
+
+
 def is_server(exchange: Exchange) -> bool:
     """Whether an exchange is a connection to a server that the program has started."""
     return exchange.id.kind == "mcp" and exchange.ask.key.startswith(STDIO)
@@ -28,6 +32,12 @@ def is_server(exchange: Exchange) -> bool:
 def goes_on(exchange: Exchange) -> bool:
     """Whether what an exchange began with is played, and the world goes on where the tape ends."""
     return is_server(exchange) or (exchange.id.kind == "stdin" and exchange.ask.key == "stdin")
+
+
+def stays_open(exchange: Exchange) -> bool:
+    """Whether an exchange is a connection (or a child) that was there, and has not ended."""
+    begun = bool(exchange.head) or bool(exchange.parts)
+    return exchange.id.kind in CONNECTIONS and begun and exchange.end is None
 
 
 def reads(method: str, tool: str = "", repeatable: Iterable[str] = ()) -> bool:

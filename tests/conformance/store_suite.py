@@ -529,6 +529,16 @@ class StoreSuite:
             "77": ("gpt_4-1", "gpt-4"),
         }
 
+    def test_a_run_is_named_after_its_agent_whichever_process_is_heard_first(self, store: Store):
+        started = e.PLAYHEAD_PROCESS_START
+        child = Fact(START_NS, 1, started, TRACE, span_id(2), instance=b"c" * 16, seq=0)
+        child.attributes.update({a.PLAYHEAD_RUN_AGENT: "-c", a.PLAYHEAD_PROCESS_PARENT_AGENT: "refund"})
+        parent = Fact(START_NS, 1, started, TRACE, span_id(1), instance=b"p" * 16, seq=0)
+        parent.attributes[a.PLAYHEAD_RUN_AGENT] = "refund"
+        for fact in (child, parent):
+            store.commit(Batch([], [fact]))
+        assert [(run.name, run.agent) for run in store.runs(Query())] == [("refund-1", "refund")]
+
     def test_a_run_that_goes_on_is_running_and_its_open_spans_count(self, store: Store):
         made = self._living()
         call = made.begin("chat gpt-4o", kind=3, gen_ai__operation__name="chat")

@@ -15,6 +15,7 @@ from support.grpc_server import GrpcServer
 from support.mcp_programs import SERVER, over_http
 from support.running import PATIENCE_S, start_agent
 from support.scripted import Request, ScriptedServer, json_reply, openai_chat
+from support.websocket_server import WebSocketServer
 
 AGENT = Path(__file__).parent / "agents" / "connected.py"
 STEPS = 4
@@ -166,6 +167,59 @@ def test_a_channel_that_was_played_goes_live(stage, kind):
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == ["2 3:order 2 well", "3 6:order 3 well", "7:order 4"]
     stage.require_identical()
+
+
+STREAMS = {
+    "websocket": (WebSocketServer, lambda server: server.url("/chat"), lambda n: f"order {n}"[::-1]),
+    "grpc": (GrpcServer, lambda server: server.target, lambda n: f"order {n}"),
+}
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "websocket",
+        pytest.param("websocket.sync", marks=pytest.mark.acceptance),
+        pytest.param("grpc.stream", marks=pytest.mark.acceptance),
+        "grpc.aio.stream",
+    ],
+)
+def test_a_connection_is_begun_anew_only_where_the_user_says_so(stage, kind):
+    serve, where_of, said = STREAMS[kind.partition(".")[0]]
+    with serve() as server:
+        where = where_of(server)
+        printed = stage.record(kind, where, "order")
+        assert printed == [*(f"{n} {said(n)} well" for n in range(STEPS)), said(STEPS)]
+        point = stage.point(2)
+        refused = stage.playhead("fork", point)
+        assert refused.returncode == 2
+        assert f"{where} is still open there" in refused.stderr.replace("/test.Service/List", "")
+        assert "hint: begin it anew: --on-unknown resend" in refused.stderr
+        skipped = stage.playhead("fork", point, "--on-unknown", "skip")
+        assert skipped.returncode != 0
+        assert "was open where the tape ends\nhint: it was not begun anew" in skipped.stderr
+        assert len(stage.provider.requests) == STEPS
+        done = stage.playhead("fork", point, "--on-unknown", "resend")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == printed[2:]
+    assert len(stage.provider.requests) == STEPS + 2
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("kind", ["websocket", "grpc.aio.stream"])
+def test_a_dead_run_begins_its_connection_anew(stage, kind):
+    serve, where_of, said = STREAMS[kind.partition(".")[0]]
+    stage.dies_at = 2
+    with serve() as server:
+        words = (AGENT.name, kind, where_of(server), "order")
+        stage.agent = start_agent(*words, environ=stage.environ, cwd=stage.work)
+        assert stage.agent.wait(PATIENCE_S) == -signal.SIGKILL
+        stage.agent = None
+        refused = stage.playhead("resume")
+        assert "is still open there: to go on, it is begun anew and told all again" in refused.stderr
+        done = stage.playhead("resume", "--on-unknown", "resend")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [*(f"{n} {said(n)} well" for n in (2, 3)), said(STEPS)]
 
 
 def test_a_child_is_started_anew_only_where_the_user_says_so(stage):

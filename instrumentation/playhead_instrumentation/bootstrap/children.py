@@ -19,7 +19,7 @@ from opentelemetry import baggage, propagate, trace
 from opentelemetry.context import Context
 from opentelemetry.propagators.textmap import Getter, Setter
 
-from playhead_instrumentation.boundaries.process_words import EXCHANGE, PARENT, VARIABLES
+from playhead_instrumentation.boundaries.process_words import AGENT, EXCHANGE, PARENT, VARIABLES
 from playhead_instrumentation.boundaries.process_workers import HANDED, exchange_of_start
 from playhead_instrumentation.patches import Unpatchable, required
 
@@ -67,10 +67,16 @@ def injected(context: Context | None) -> dict[str, str]:
 class Children:
     """Hands the trace to the children of this process."""
 
-    def __init__(self, context: Callable[[], Context | None], instance: Callable[[], bytes]) -> None:
-        """``context``: what a child continues. ``instance``: who it is a child of."""
+    def __init__(
+        self,
+        context: Callable[[], Context | None],
+        instance: Callable[[], bytes],
+        agent: Callable[[], str],
+    ) -> None:
+        """``context``: what a child continues. ``instance``, ``agent``: whose child it is."""
         self._context = context
         self._instance = instance
+        self._agent = agent
         self._inherited = {name: os.environ[name] for name in VARIABLES if name in os.environ}
 
     def environment(self, env: Mapping[Any, Any] | None) -> Mapping[Any, Any] | None:
@@ -88,6 +94,8 @@ class Children:
                     del given[names[name]]
             given.update(injected(self._context()))
             given[PARENT] = self._instance().hex()
+            if agent := self._agent():
+                given[AGENT] = agent
             return given
         except Exception:
             log.debug("playhead could not hand the trace to a child", exc_info=True)

@@ -32,9 +32,9 @@ from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.exporters import bound_exporters
 from playhead_instrumentation.bootstrap.notices import Notices
 from playhead_instrumentation.bootstrap.recording import Recording
-from playhead_instrumentation.bootstrap.run_root import RunRoot, described
+from playhead_instrumentation.bootstrap.run_root import SERVING, RunRoot, described
 from playhead_instrumentation.boundaries import entropy, files_covered
-from playhead_instrumentation.boundaries.process_words import EXCHANGE, PARENT
+from playhead_instrumentation.boundaries.process_words import AGENT, EXCHANGE, PARENT
 from playhead_instrumentation.clients import anthropic, openai
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.patches import PATCHES, Patches
@@ -222,6 +222,7 @@ def _more_of_start(origin: str) -> dict[str, Any]:
         a.PLAYHEAD_RUN_ORIGIN: origin,
         a.PLAYHEAD_PROCESS_PARENT_INSTANCE: os.environ.get(PARENT),
         a.PLAYHEAD_PROCESS_PARENT_EXCHANGE: os.environ.get(EXCHANGE),
+        a.PLAYHEAD_PROCESS_PARENT_AGENT: os.environ.get(AGENT),
     }
     return {name: value for name, value in found.items() if value}
 
@@ -305,7 +306,14 @@ def _watch_children(recording: Recording, plumbing: Patches) -> None:
 
         util.register_after_fork(recording, arrange)
 
-    family = Children(context, instance)
+    def agent() -> str:
+        serving: Any = SERVING.get()
+        if named := getattr(serving, "attributes", {}).get(a.PLAYHEAD_RUN_AGENT):
+            return str(named)
+        said = {} if recording.session is None else recording.session.process.attributes
+        return str(said.get(a.PLAYHEAD_PROCESS_PARENT_AGENT) or said.get(a.PLAYHEAD_RUN_AGENT, ""))
+
+    family = Children(context, instance, agent)
     if recording.session is not None:
         recording.session.environment_of_child = family.environment
     plumbing.when_imported("subprocess", "subprocess", family.patch_subprocess)

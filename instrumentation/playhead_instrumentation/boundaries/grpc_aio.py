@@ -69,10 +69,12 @@ class _Channel:
         if session is None:
             return original.call(method, deadline, *more)
         asked = _Asked(session, self._playhead_target, method.decode(), deadline)
-        if session.driver.closed:
-            return _PlayedCall(asked)
-        with Shadow():
-            return _HeardCall(asked, original.call(method, deadline, *more))
+
+        def make() -> Any:
+            with Shadow():
+                return original.call(method, deadline, *more)
+
+        return _PlayedCall(asked, make) if session.driver.closed else _HeardCall(asked, make())
 
     def check_connectivity_state(self, try_to_connect: bool) -> Any:
         """Whether there is a connection; at replay there is."""
@@ -112,6 +114,10 @@ class _Call:
         self._waiting_for_status: list[asyncio.Future[None]] = []
         self._callbacks: list[Callable[[], None]] = []
         self._cancelled_here = False
+
+    def _begin(self, metadata: Any, request: bytes | None) -> None:
+        if self._exchange is None:
+            self._exchange = self._asked.begin(metadata, request)
 
     def done(self) -> bool:
         """Whether there is a status."""
@@ -238,20 +244,20 @@ class _HeardCall(_Call):
         super().cancel(details)
 
     async def unary_unary(self, request: bytes, metadata: Any, context: Any = None) -> bytes | None:
-        self._exchange = self._asked.begin(metadata, request)
+        self._begin(metadata, request)
         return await self._whole(self._call.unary_unary(request, metadata, *_more(context)))
 
     async def stream_unary(self, metadata: Any, begun: OBSERVED, context: Any = None) -> bytes | None:
-        self._exchange = self._asked.begin(metadata, None)
+        self._begin(metadata, None)
         return await self._whole(self._call.stream_unary(metadata, begun, *_more(context)))
 
     async def initiate_unary_stream(self, request: bytes, metadata: Any, context: Any = None) -> None:
-        self._exchange = self._asked.begin(metadata, request)
+        self._begin(metadata, request)
         self._call.add_done_callback(self._over)
         await self._started(self._call.initiate_unary_stream(request, metadata, *_more(context)))
 
     async def initiate_stream_stream(self, metadata: Any, begun: OBSERVED, context: Any = None) -> None:
-        self._exchange = self._asked.begin(metadata, None)
+        self._begin(metadata, None)
         self._call.add_done_callback(self._over)
         await self._started(self._call.initiate_stream_stream(metadata, begun, *_more(context)))
 
@@ -346,13 +352,15 @@ def _status(status: Any) -> Status:
 
 
 class _PlayedCall(_Call):
-    """A call that a recording answers, or nobody.
+    """A call that a recording answers, or nobody. One that is the world's becomes a heard one.
 
     Whoever waited when it was recorded waits for the turn of what comes: the call, its start, a read.
     """
 
-    def __init__(self, asked: _Asked) -> None:
+    def __init__(self, asked: _Asked, make: Callable[[], Any]) -> None:
+        """``make``: a call of the core, for the world."""
         super().__init__(asked)
+        self._make = make
         self._played: Played | None = None
         self._index = 0
         self._streams = False
@@ -365,21 +373,25 @@ class _PlayedCall(_Call):
             self._turn.give_up()
 
     async def unary_unary(self, request: bytes, metadata: Any, context: Any = None) -> bytes | None:
-        self._start(metadata, request)
+        if self._is_live(metadata, request):
+            return await self.unary_unary(request, metadata, context)
         return await self._whole()
 
     async def stream_unary(self, metadata: Any, begun: OBSERVED, context: Any = None) -> bytes | None:
-        self._start(metadata, None)
+        if self._is_live(metadata, None):
+            return await self.stream_unary(metadata, begun, context)
         begun()
         return await self._whole()
 
     async def initiate_unary_stream(self, request: bytes, metadata: Any, context: Any = None) -> None:
+        if self._is_live(metadata, request):
+            return await self.initiate_unary_stream(request, metadata, context)
         self._streams = True
-        self._start(metadata, request)
         await self._head()
 
     async def initiate_stream_stream(self, metadata: Any, begun: OBSERVED, context: Any = None) -> None:
-        self._start(metadata, None)
+        if self._is_live(metadata, None):
+            return await self.initiate_stream_stream(metadata, begun, context)
         self._streams = True
         begun()
         await self._head()
@@ -405,15 +417,23 @@ class _PlayedCall(_Call):
     async def send_receive_close(self) -> None:
         """Nothing goes out."""
 
-    def _start(self, metadata: Any, request: bytes | None) -> None:
-        self._exchange = exchange = self._asked.begin(metadata, request)
+    def _is_live(self, metadata: Any, request: bytes | None) -> bool:
+        """Begin; whether the world answers, and `self` listens to it."""
+        self._begin(metadata, request)
+        exchange = self._exchange
         if exchange is None:
             self._set_status(refused(ExchangeExhausted("the call could not be looked up")))
         elif exchange.refusal is not None:
             exchange.failed(exchange.refusal)
             self._set_status(refused(exchange.refusal))
+        elif exchange.played is None:
+            call = self._make()
+            self.__class__ = _HeardCall  # pyright: ignore[reportAttributeAccessIssue]
+            self.__dict__.update(_call=call, _headed=False)
+            return True
         else:
             self._played = exchange.played
+        return False
 
     def _follows(self) -> str:
         """What comes next: ``head``, ``part`` or ``end``; nothing where there is a status."""

@@ -26,7 +26,10 @@ PARENT = "PLAYHEAD_PARENT_INSTANCE"
 EXCHANGE = "PLAYHEAD_PARENT_EXCHANGE"
 """Variable that names the exchange in which it was started."""
 
-VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", PARENT, EXCHANGE)
+AGENT = "PLAYHEAD_PARENT_AGENT"
+"""Variable that names the agent of whose run it is a part."""
+
+VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", PARENT, EXCHANGE, AGENT)
 """Variables by which a child goes on with the trace and knows whose it is."""
 
 WORKER = "PLAYHEAD_REPLAY_WORKER"

@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from playhead_instrumentation.drivers.player import Player
 from playhead_instrumentation.drivers.verdict import Live, Played, Refused, Verdict
-from playhead_semconv.connections import goes_on
+from playhead_semconv.connections import goes_on, stays_open
 from playhead_semconv.errors import Mismatch, OutcomeUnknown, PlayheadError, WorldBlocked
 from playhead_semconv.facts import Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
 from playhead_semconv.plans import Edit, Plan
@@ -108,14 +108,15 @@ class Branch(Player):
         if found.ask.effect == "write":
             unknown = self._plan.unknown.get(known)
             if unknown is None:
-                return Refused(_unknown(found, "playhead resume RUN --on-unknown resend"))
+                return Refused(_unknown(found, f"playhead {self._plan.mode} RUN --on-unknown resend"))
             if unknown == "skip":
                 return self._skipped(found)
         return self._goes(id, ask, body, found)
 
     def _skipped(self, found: Exchange) -> Verdict:
         if found.id.kind != "tool":
-            return Refused(_unknown(found, "it was not sent again, as the user said"))
+            said = "begun anew" if stays_open(found) else "sent again"
+            return Refused(_unknown(found, f"it was not {said}, as the user said"))
         part = Part(Content.chunk(NOTHING), 0, None)
         done = Exchange(found.id, found.ask, found.time_ns, head=found.head, parts=[part])
         done.end, done.first_seq = End("complete"), found.first_seq
@@ -157,6 +158,8 @@ def is_answered(exchange: Exchange) -> bool:
 
 
 def _unknown(found: Exchange, hint: str) -> Mismatch:
+    if stays_open(found):
+        return OutcomeUnknown(f"{found.ask.key} was open where the tape ends", hint=hint)
     return OutcomeUnknown(
         f"{found.ask.key} was sent and not answered: whether it was done is not known", hint=hint
     )

@@ -135,10 +135,15 @@ reopen_option = click.option(
 def unknown_decider(session: Session, on_unknown: str) -> Decide:
     """Who says what becomes of a write that was sent and not answered."""
 
+    from playhead_semconv.connections import stays_open
+
     def decide(exchange: RecordedExchange) -> Unknown:
         what = f"{exchange.name} {exchange.key}"
-        if exchange.exchange.parts:
+        is_open = stays_open(exchange.exchange)
+        if is_open:
             became = "is still open there: to go on, it is begun anew and told all again"
+        elif exchange.exchange.parts:
+            became = "was sent and not answered to the end, and may have been done"
         else:
             became = "was sent and not answered, and may have been done"
         if on_unknown != "ask":
@@ -147,7 +152,9 @@ def unknown_decider(session: Session, on_unknown: str) -> Decide:
         if not sys.stdin.isatty():
             raise UsageError(
                 f"{what} {became}",
-                hint="say what becomes of it: --on-unknown resend, or --on-unknown skip",
+                hint="begin it anew: --on-unknown resend"
+                if is_open
+                else "say what becomes of it: --on-unknown resend, or --on-unknown skip",
             )
         question = f"playhead: {what} {became}."
         answer: str = click.prompt(question, type=click.Choice(["resend", "skip"]), err=True)

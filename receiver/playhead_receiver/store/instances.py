@@ -48,7 +48,7 @@ class Instance:
         self.last_seq = max(self.last_seq, number_of(fact, a.PLAYHEAD_PROCESS_LAST_SEQ, -1))
         if fact.name == e.PLAYHEAD_PROCESS_START:
             self.trace_id, self.span_id = fact.trace_id, fact.span_id
-            self.agent = text_of(fact, a.PLAYHEAD_RUN_AGENT)
+            self.agent = agent_of(fact)
             self.started_ns = fact.time_ns
             interval_ms = number_of(fact, a.PLAYHEAD_PROCESS_HEARTBEAT_MS, 0)
             if 0 < interval_ms <= LONGEST_HEARTBEAT_MS:
@@ -105,6 +105,11 @@ def text_of(fact: Fact, name: str) -> str:
     """A text attribute, empty if it is not there or no text."""
     value = fact.attributes.get(name)
     return value if isinstance(value, str) else ""
+
+
+def agent_of(fact: Fact) -> str:
+    """The agent of whose run a fact is, as far as it says: a child process tells its parent's."""
+    return text_of(fact, a.PLAYHEAD_PROCESS_PARENT_AGENT) or text_of(fact, a.PLAYHEAD_RUN_AGENT)
 
 
 def number_of(fact: Fact, name: str, default: int) -> int:

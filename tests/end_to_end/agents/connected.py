@@ -1,4 +1,4 @@
-"""An agent that keeps something open while it asks a model: a server, a channel, a child."""
+"""An agent that keeps something open while it asks a model: a server, a channel, a socket, a child."""
 
 import asyncio
 import os
@@ -63,6 +63,58 @@ async def blocking_channel():
 
 
 @asynccontextmanager
+async def grpc_stream():
+    import grpc
+
+    async with grpc.aio.insecure_channel(WHERE) as channel:
+        listed = channel.unary_stream("/test.Service/List")(TOOL.encode())
+
+        async def use(name, number=0):
+            return (await listed.read()).decode()
+
+        yield use
+
+
+@asynccontextmanager
+async def blocking_stream():
+    import grpc
+
+    with grpc.insecure_channel(WHERE) as channel:
+        listed = channel.unary_stream("/test.Service/List")(TOOL.encode())
+
+        async def use(name, number=0):
+            return next(listed).decode()
+
+        yield use
+
+
+@asynccontextmanager
+async def websocket():
+    from websockets.asyncio.client import connect
+
+    async with connect(WHERE) as socket:
+
+        async def use(name, number=0):
+            await socket.send(f"{name} {number}".encode())
+            return (await socket.recv()).decode()
+
+        yield use
+
+
+@asynccontextmanager
+async def blocking_websocket():
+    from websockets.sync.client import connect
+
+    with connect(WHERE) as socket:
+
+        async def use(name, number=0):
+            socket.send(f"{name} {number}".encode())
+            return socket.recv().decode()
+
+        yield use
+
+
+@asynccontextmanager
 async def child():
     counting = 'n=0; while read line; do n=$((n+1)); echo "$n:$line"; done'
     pipe = asyncio.subprocess.PIPE
@@ -81,6 +133,10 @@ OTHERS = {
     "child": child,
     "grpc": blocking_channel,
     "grpc.aio": grpc_channel,
+    "grpc.stream": blocking_stream,
+    "grpc.aio.stream": grpc_stream,
+    "websocket": websocket,
+    "websocket.sync": blocking_websocket,
 }
 
 

@@ -128,6 +128,7 @@ print(given)
     assert sorted(word.partition("=")[0] for word in json.loads(first.replace("'", '"'))) == [
         "ONLY",
         "PATH",
+        "PLAYHEAD_PARENT_AGENT",
         "PLAYHEAD_PARENT_EXCHANGE",
         "PLAYHEAD_PARENT_INSTANCE",
         "TRACEPARENT",
@@ -209,6 +210,12 @@ if __name__ == "__main__":
     assert len({span.trace_id for span in spans}) == 1
     assert [span.name for span in spans].count("work") == 1
     assert "work" not in [fact.attributes.get("x") for fact in run.facts()]
+    # Whichever of them is heard first, the run is named after the agent.
+    named = a.PLAYHEAD_PROCESS_PARENT_AGENT, a.PLAYHEAD_RUN_AGENT
+    started = run.facts(e.PLAYHEAD_PROCESS_START)
+    said = [[fact.attributes[name] for name in named if name in fact.attributes] for fact in started]
+    assert len(said) == 2
+    assert {words[0] for words in said} == {"agent"}
 
 
 CALL = """

@@ -15,7 +15,7 @@ from playhead_receiver.span_view import STEPS
 from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.cutting import DIGEST_BYTES
 from playhead_receiver.store.fold import HEARTBEAT_NS
-from playhead_receiver.store.instances import COLUMNS, Instance, recall, text_of
+from playhead_receiver.store.instances import COLUMNS, Instance, agent_of, recall, text_of
 from playhead_receiver.store.naming import agent_word
 from playhead_receiver.store.packing import Frame, TextIndex
 from playhead_receiver.store.postgres.db import PgDb
@@ -267,7 +267,7 @@ class Rows:
             known.started_ns = facts[0].time_ns
         draft.instances[known.row] = known
         for trace_id, first_fact in traces.items():
-            agent = text_of(first_fact, a.PLAYHEAD_RUN_AGENT) or known.name()
+            agent = agent_of(first_fact) or known.name()
             self._touch_run(trace_id, agent, first_fact.time_ns, now_ns)
             if self._join(trace_id, known):
                 changed.add(trace_id)

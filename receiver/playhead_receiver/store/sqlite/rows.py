@@ -11,7 +11,7 @@ import apsw
 
 from playhead_receiver.span_view import STEPS, SpanSummary
 from playhead_receiver.store.blobs import Blobs
-from playhead_receiver.store.instances import Instance, text_of
+from playhead_receiver.store.instances import Instance, agent_of, text_of
 from playhead_receiver.store.naming import agent_word
 from playhead_receiver.store.packing import Frame, TextIndex
 from playhead_receiver.store.prepare import (
@@ -156,7 +156,7 @@ class Rows:
             known.started_ns = facts[0].time_ns
         self._instances.save(known)
         for trace_id, first in traces.items():
-            agent = text_of(first, a.PLAYHEAD_RUN_AGENT) or known.name()
+            agent = agent_of(first) or known.name()
             self._touch_run(trace_id, agent, first.time_ns, now_ns)
             if self._join(trace_id, known):
                 changed.add(trace_id)
