@@ -142,6 +142,7 @@ def _message(fields: Mapping[str, Any]) -> dict[str, Any]:
     if fields.get("content"):
         said.insert(0, fields["content"])
     role, answered = str(fields.get("role", "")), fields.get("tool_call_id")
+    parts: list[dict[str, Any]]
     if role == "tool" or answered is not None:
         parts = [
             {"type": "tool_call_response", "id": _text(answered), "response": value} for value in said
