@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 from support.endpoints import Reply
-from support.spools import chunk, files, outlet_for, read_all
+from support.spools import chunk, eventually, files, outlet_for, read_all
 
 from playhead_exporter.push import pending, push
 from playhead_exporter.spool import Places, take_left
@@ -257,6 +257,26 @@ def test_workers_of_multiprocessing(settings, endpoint):
     assert sorted(set(bodies)) == [*range(30), 100]
     numbers = {(fact.instance, fact.seq) for fact in endpoint.facts()}
     assert len(numbers) == 31
+
+
+def test_heads_of_a_spool_that_was_deleted_are_not_delivered(settings, endpoint):
+    """Nor are those of a process that lives on; what it says later is its own affair."""
+    streaming = child(STREAM, settings)
+    places = Places.of(settings)
+    with streaming:
+        streaming.stdout.readline()
+        (instance,) = places.instances()
+        eventually((places.heads(instance) / "copied").exists)
+        shutil.rmtree(places.spool)
+        assert [left.alive for left in pending(settings)] == [True]
+        streaming.kill()
+        streaming.stdout.read()
+    assert pending(settings) == []
+    with outlet_for(replace(settings, endpoint=endpoint.url)) as outlet:
+        outlet.sink.append(chunk())
+        assert outlet.close(30)
+        assert {fact.instance for fact in endpoint.facts()} == {outlet.sink.instance}
+        eventually(lambda: files(places.shared) == [])
 
 
 def left_by(settings, count=20):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -187,6 +188,8 @@ class Copier:
         if fd is None:
             home = self._places.home(self._instance)
             self._spool.hold(home)
+            with contextlib.suppress(OSError):
+                self._places.tie(self._instance)
             path = home / segment_name(head.number, "tape")
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
             self._fds[head.number] = fd

@@ -12,6 +12,7 @@
     <shared memory>/playhead-<uid>/<digest of the spool's path>/
         <instance>/
             owner
+            copied                  the instance has its folder in the spool: without it these are stale
             00000001.head           segment that is being written, mapped
 
 Without shared memory the heads lie in the spool's own instance folders.
@@ -31,6 +32,7 @@ from playhead_semconv.settings import Settings
 
 SHARED_MEMORY = Path("/dev/shm")
 OWNER = "owner"
+COPIED = "copied"
 CURSOR = "cursor"
 REJECTED = "rejected"
 ENDPOINT = "endpoint"
@@ -75,6 +77,24 @@ class Places:
         """Folder of an instance's heads."""
         return (self.shared or self.spool) / instance.hex()
 
+    def tie(self, instance: bytes) -> None:
+        """An instance has its folder in the spool: whoever deletes that deletes its heads. OSError."""
+        if self.heads(instance) != self.home(instance):
+            path = self.heads(instance) / COPIED
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
+
+    def stale(self, instance: bytes) -> bool:
+        """Whether its heads have outlived its folder in the spool, which somebody has deleted."""
+        if not (self.heads(instance) / COPIED).exists():
+            return False
+        try:
+            self.home(instance).stat()
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return False
+
     def instances(self) -> list[bytes]:
         """Instances that have left something in this spool, dead or alive, in no particular order."""
         found: set[str] = set()
@@ -102,7 +122,7 @@ def remove_file(path: Path) -> None:
 
 def remove_folder(folder: Path) -> None:
     """Delete an instance folder that holds no segments any more; one that does stays."""
-    for name in (CURSOR, f"{CURSOR}.draft", OWNER):
+    for name in (CURSOR, f"{CURSOR}.draft", COPIED, OWNER):
         remove_file(folder / name)
     with contextlib.suppress(OSError):
         folder.rmdir()

@@ -50,7 +50,8 @@ class Left:
 def take_left(places: Places, instance: bytes) -> Left | None:
     """Take over what ``instance`` left; None if it lives, or somebody else has taken it.
 
-    What its disk copy lacks is completed from its heads first, as far as the disk takes it.
+    Heads whose spool was deleted are deleted. What the disk copy lacks is completed from the heads
+    first, as far as the disk takes it.
     """
     folders = [
         folder
@@ -66,6 +67,9 @@ def take_left(places: Places, instance: bytes) -> Left | None:
             return None
         locks.append(lock)
     if not locks:
+        return None
+    if places.stale(instance):
+        Left(LeftSegments(instance, places), folders, locks).remove()
         return None
     home = places.home(instance)
     for folder in folders:
@@ -117,6 +121,8 @@ def pending(places: Places) -> Iterator[Pending]:
     for instance in places.instances():
         segments = LeftSegments(instance, places)
         folders = (places.heads(instance), places.home(instance))
+        if places.stale(instance) and not owner_alive(folders[0]):
+            continue
         position = segments.load()
         facts = spans = size = 0
         agent = ""

@@ -10,7 +10,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 
-from playhead_instrumentation import session
+from playhead_instrumentation import lanes, session
 from playhead_instrumentation.bootstrap.exit_status import ExitStatus
 from playhead_instrumentation.bootstrap.notices import Notices
 from playhead_instrumentation.bootstrap.providers import DRAIN_S, Providers
@@ -77,7 +77,8 @@ class Recording:
     def flush(self, timeout_s: float) -> bool:
         """Have everything delivered that is over by now; False if ``timeout_s`` was not enough."""
         drained = self.drain(timeout_s)
-        return drained if self.outlet is None else self.outlet.flush(timeout_s) and drained
+        with lanes.Shadow():
+            return drained if self.outlet is None else self.outlet.flush(timeout_s) and drained
 
     def end(self) -> None:
         """The process ends in order: end what is open, write the exit fact. Idempotent, never raises."""

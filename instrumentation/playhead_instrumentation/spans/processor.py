@@ -11,7 +11,7 @@ from typing import Any
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
-from playhead_instrumentation import at_fork, checks
+from playhead_instrumentation import at_fork, checks, lanes
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
@@ -61,7 +61,8 @@ class RecordingProcessor(SpanProcessor):
     def force_flush(self, timeout_millis: int = 30000) -> bool:
         """Have what is there delivered."""
         try:
-            return self._ended.force_flush(timeout_millis)
+            with lanes.Shadow():
+                return self._ended.force_flush(timeout_millis)
         except Exception:
             log.debug("playhead could not flush", exc_info=True)
             return False

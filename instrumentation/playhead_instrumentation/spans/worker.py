@@ -14,7 +14,7 @@ import weakref
 from collections import deque
 from typing import Protocol
 
-from playhead_instrumentation import at_fork
+from playhead_instrumentation import at_fork, lanes
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,14 @@ class Worker:
             self._starting.release()
 
     def drain(self, timeout_s: float) -> bool:
-        """Wait until all that was handed over is finished; False when ``timeout_s`` was not enough."""
+        """Wait until all that was handed over is finished; False when ``timeout_s`` was not enough.
+
+        The wait is ours, not the program's: it is not on the tape, and a replay waits for real.
+        """
+        with lanes.Shadow():
+            return self._drain(timeout_s)
+
+    def _drain(self, timeout_s: float) -> bool:
         thread = self._thread
         if thread is None or not thread.is_alive() or thread is threading.current_thread():
             self.run_inline()

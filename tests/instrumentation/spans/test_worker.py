@@ -1,13 +1,16 @@
 """The worker: everything is finished once, wherever it was handed over."""
 
 import os
+import select
 import threading
 
 import pytest
 from opentelemetry import trace
+from support.sessions import record
 
 from playhead_instrumentation.spans.calls import Calls
 from playhead_instrumentation.spans.worker import Worker
+from playhead_semconv import events as e
 
 
 class Note:
@@ -45,6 +48,20 @@ def test_one_that_fails_does_not_stop_the_next(worker, caplog):
     assert worker.drain(20)
     assert [name for name, _ in done] == ["after"]
     assert "could not finish a span" in caplog.text
+
+
+def test_what_waits_for_it_is_not_the_program(worker):
+    class Slow:
+        def finish(self) -> None:
+            select.select([], [], [], 0.12)
+
+    def program() -> bool:
+        worker.submit(Slow())
+        return worker.drain(20)
+
+    drained, tape = record(program)
+    assert drained
+    assert list(tape.named(e.PLAYHEAD_WAKE)) == []
 
 
 def test_drain_gives_up_at_its_deadline(worker):

@@ -35,11 +35,12 @@ print("to stderr", file=sys.stderr)
 sys.exit(7)
 """
 
-LISTENS = """
+LISTENS = r"""
 import signal, sys
 heard = []
 def hear(number, frame):
-    print("heard", signal.Signals(number).name, flush=True)
+    sys.stdout.write(f"heard {signal.Signals(number).name}\n")  # in one piece: another may come
+    sys.stdout.flush()
     if number == signal.SIGTERM:
         sys.exit(5)
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1):
