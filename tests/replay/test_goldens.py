@@ -185,6 +185,7 @@ def test_a_failed_assertion_shows_the_sides_and_the_command(recorded: Project):
     assert "oslo.tape: tool 2 is another one" in done.stdout
     assert "- expected: refund" in done.stdout and "+ now:      weather" in done.stdout
     assert "look: playhead show tests/goldens/oslo.tape" in done.stdout
+    assert "again: pytest tests/test_agent.py::test_it" in done.stdout
 
 
 def test_a_run_that_costs_too_much_fails(recorded: Project):
@@ -211,8 +212,7 @@ def test_misspelt(tape):
     assert "error[tape-missing]: no golden at tests/goldens/nowhere.tape" in done.stdout
     assert "test_missing --playhead-record=missing" in done.stdout
     assert (
-        "pytest.mark.playhead takes a name and command, cwd, unused, outcome, allow, checks; not alow"
-        in done.stdout
+        "takes a name and command, cwd, unused, outcome, allow, checks, headers; not alow" in done.stdout
     )
 
 
