@@ -15,6 +15,8 @@ import uvicorn
 from playhead_semconv.errors import ConfigurationError, UsageError
 
 LOOPBACK = "127.0.0.1"
+IDLE_S = 75
+"""How long a connection stays open without a request: longer than exporters rest."""
 
 
 class Tls(msgspec.Struct, frozen=True):
@@ -75,6 +77,7 @@ class HttpServer(uvicorn.Server):
                 access_log=False,
                 lifespan="auto",
                 ws="none",
+                timeout_keep_alive=IDLE_S,
                 server_header=False,
                 **({} if tls is None else tls.for_uvicorn()),
             )

@@ -19,6 +19,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from playhead_semconv import attributes as a
+from playhead_semconv.dialects import in_our_words
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.otlp import attributes_of
 from playhead_semconv.values import GenAiOperationName as Operation
@@ -201,9 +202,54 @@ def resource_summary(resource: bytes) -> ResourceSummary:
     )
 
 
-def summarize(span: Any) -> SpanSummary:
-    """Look at a `SpanView`."""
+def words_of(span: Any, recorded: bool) -> Any:
+    """The attributes of a `SpanView`, or what the GenAI conventions call them where it is of a dialect.
+
+    ``recorded``: its process was recorded, so what others say of its calls is said already.
+    """
     at = span.attributes
+    if recorded or a.GEN_AI_OPERATION_NAME in at:
+        return at
+    found = in_our_words(at, _value_text, _text_value)
+    if not found:
+        return at
+    kept = {name: at[name] for name in _READ if name in at}
+    return {**found, **kept}
+
+
+_READ = (
+    a.GEN_AI_RESPONSE_MODEL,
+    a.GEN_AI_REQUEST_MODEL,
+    a.GEN_AI_PROVIDER_NAME,
+    a.GEN_AI_SYSTEM,
+    a.GEN_AI_TOOL_NAME,
+    a.GEN_AI_AGENT_NAME,
+    a.GEN_AI_AGENT_VERSION,
+    a.GEN_AI_CONVERSATION_ID,
+    a.GEN_AI_USAGE_INPUT_TOKENS,
+    a.GEN_AI_USAGE_OUTPUT_TOKENS,
+    a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
+    a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS,
+    a.GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS,
+    a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS,
+    a.ERROR_TYPE,
+    a.HTTP_REQUEST_METHOD,
+    a.RPC_SYSTEM,
+)
+"""What `summarize` reads, but for the operation."""
+
+
+def _value_text(value: Any) -> str:
+    return value.string_value
+
+
+def _text_value(text: str) -> Any:
+    return AnyValue(string_value=text)
+
+
+def summarize(span: Any, recorded: bool = False) -> SpanSummary:
+    """Look at a `SpanView`. ``recorded``: as in `words_of`."""
+    at = words_of(span, recorded)
     operation = _text(at, a.GEN_AI_OPERATION_NAME)
     failed = span.status.code == trace_pb2.Status.STATUS_CODE_ERROR
     model, asked = _text(at, a.GEN_AI_RESPONSE_MODEL), _text(at, a.GEN_AI_REQUEST_MODEL)

@@ -8,6 +8,7 @@ from typing import Any
 
 from playhead_replay.exchanges import RecordedExchange
 from playhead_semconv import attributes as a
+from playhead_semconv.dialects import attributes_in_our_words
 from playhead_semconv.errors import TapeError
 from playhead_semconv.messages import (
     InputMessage,
@@ -59,7 +60,11 @@ def messages_of(attributes: Mapping[str, Any], exchanges: Sequence[RecordedExcha
 
 
 def read_messages(attributes: Mapping[str, Any]) -> Messages:
-    """The messages among a span's attributes, JSON text or structured; what is neither is left out."""
+    """The messages among a span's attributes, JSON text or structured, or as a dialect spells them.
+
+    What is none of it is left out.
+    """
+    attributes = {**attributes_in_our_words(attributes), **attributes}
     found = Messages()
     for name, (place, read) in READERS.items():
         value = attributes.get(name)

@@ -10,6 +10,7 @@ from opentelemetry.proto.trace.v1 import trace_pb2
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.dialects import attributes_in_our_words
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import attributes_of
 
@@ -99,8 +100,10 @@ def spans_of(otlp: bytes) -> Iterator[Span]:
     """The spans of OTLP `ResourceSpans` bytes."""
     message = trace_pb2.ResourceSpans.FromString(otlp)
     resource = attributes_of(message.resource.attributes)
+    recorded = a.PLAYHEAD_INSTANCE in resource
     for scope in message.scope_spans:
         for span in scope.spans:
+            attributes = attributes_of(span.attributes)
             yield Span(
                 trace_id=span.trace_id.hex(),
                 span_id=span.span_id.hex(),
@@ -109,7 +112,7 @@ def spans_of(otlp: bytes) -> Iterator[Span]:
                 kind=int(span.kind),
                 started_ns=span.start_time_unix_nano,
                 ended_ns=span.end_time_unix_nano,
-                attributes=attributes_of(span.attributes),
+                attributes=attributes if recorded else attributes_in_our_words(attributes) | attributes,
                 status=_STATUS[span.status.code] if 0 <= span.status.code < 3 else "unset",
                 status_message=span.status.message,
                 events=[

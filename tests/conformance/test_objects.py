@@ -25,7 +25,7 @@ from playhead_receiver.store.objects import BlobObjects
 from playhead_receiver.store.protocol import StoredTape
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import ConfigurationError, StoreUnavailable
+from playhead_semconv.errors import ConfigurationError, StoreError, StoreUnavailable
 from playhead_semconv.facts import Content, Fact
 from playhead_semconv.otlp import pack, resource_logs, set_attributes
 
@@ -227,6 +227,14 @@ def test_a_backup_holds_what_lies_in_the_object_store(url: str, bucket: ObjectSe
         again.close()
     finally:
         bucket.fail(False)
+
+
+def test_a_database_names_the_objects_that_its_dump_lacks(server: Any, url: str, tmp_path: Path):
+    store = open_store(Postgres.url(tmp_path), blobs=url)
+    with pytest.raises(StoreError) as caught:
+        store.backup(tmp_path / "copy")
+    store.close()
+    assert f"then copy the objects under {url}; " in caught.value.cause
 
 
 def test_a_client_hears_that_it_may_send_again(url: str, bucket: ObjectServer, tmp_path: Path):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import random
+import shlex
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from conformance.engines import Postgres
 from conformance.store_suite import StoreSuite
@@ -19,7 +21,7 @@ from support.postgres import PostgresServer
 from urllib3 import PoolManager
 
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch, Query, Upkeep
+from playhead_receiver.store import Batch, Query, Upkeep, open_store
 from playhead_receiver.store.naming import place_name, place_of_tenant, split_schema
 from playhead_semconv.errors import ConfigurationError, StoreError, StoreUnavailable
 from playhead_semconv.facts import Content, Fact
@@ -341,10 +343,30 @@ def test_what_a_column_cannot_hold_spoils_nothing(store: Upkeep):
     assert len(list(store.runs(Query()))) == 2
 
 
-def test_backup_names_the_tool_that_does_it(store: Upkeep, tmp_path: Path):
+def test_backup_says_what_does_it_and_that_does(store: Upkeep, server: PostgresServer, tmp_path: Path):
+    spans = [span_of(b"1" * 16, number, text="said") for number in (1, 2)]
+    store.commit(Batch(spans, [large_fact(b"i" * 16)]))
     with pytest.raises(StoreError, match="PostgreSQL's own tools") as caught:
         store.backup(tmp_path / "copy")
-    assert "pg_dump" in caught.value.hint
+    assert "access.sqlite in the data folder" in caught.value.cause
+    tool, *words, place = shlex.split(caught.value.hint)
+    assert place == place_name(ENGINE.url(tmp_path))
+    dump = server.folder / f"{tmp_path.name}.dump"
+    server.run(tool, *(str(dump) if word == "runs.dump" else word for word in words), server.url())
+    server.run("createdb", "-h", server.folder, "-U", "postgres", "back")
+    server.run("pg_restore", "-d", server.url("back"), dump)
+    schema = split_schema(ENGINE.url(tmp_path))[1]
+    again = open_store(f"{server.url('back')}&schema={schema}")
+    assert list(again.spans(b"1" * 16)) == spans
+    assert [fact.body for fact in again.tape(b"i" * 16).facts()] == [large_fact(b"i" * 16).body]
+    assert list(again.verify()) == []
+    again.commit(Batch([span_of(b"2" * 16, 1)]))
+    again.close()
+
+
+def large_fact(instance: bytes) -> Fact:
+    (fact,) = facts_of(instance, [0])
+    return msgspec.structs.replace(fact, body=Content.chunk(bytes(600_000)))
 
 
 # Places

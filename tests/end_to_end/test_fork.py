@@ -210,6 +210,22 @@ def test_a_fork_of_a_fork_rests_on_both(stage: Stage):
     assert replayed.returncode == 0, replayed.stdout
 
 
+def test_edits_come_from_a_patch_file_and_an_editor_and_a_fork_is_made_several_times(stage: Stage):
+    patch = stage.folder / "edits.txt"
+    patch.write_text("# another model\nrequest.model=gpt-4.3\n")
+    editor = stage.folder / "editor"
+    editor.write_text("#!/bin/sh\nsed -i 's/gpt-[0-9.a-z]*/gpt-4.4/' \"$1\"\n")
+    editor.chmod(0o755)
+    done, live = stage.fork(f"forked-1:{STEPS - 1}", "--patch", str(patch), "--times", "2")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("origin unchanged") == 2
+    assert [one.json["model"] for one in live].count("gpt-4.3") == 2
+    stage.environ["EDITOR"] = str(editor)
+    done, live = stage.fork(f"forked-1:{STEPS - 1}", "--edit")
+    assert done.returncode == 0, done.stderr
+    assert live[0].json["model"] == "gpt-4.4"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.home import Home
-from support.services import RecordedService, home_with
+from support.services import RecordedService, home_with, under_pytest
 
 from playhead_receiver.demo.provider import Provider
 
@@ -67,6 +67,24 @@ def test_a_credential_is_given_to_a_fork_and_not_kept(tmp_path: Path, provider: 
     files = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".py"]
     assert files
     assert not [path for path in files if SECRET.encode() in path.read_bytes()]
+
+
+def test_a_credential_is_given_to_a_golden(tmp_path: Path, provider: Provider):
+    home = asked(tmp_path, provider, "shop_service.py")
+    assert (
+        home.playhead("golden", "add", "last", "--name", "guarded", "--dir", "goldens").returncode == 0
+    )
+    (home.folder / "test_guarded.py").write_text(
+        "def test_with(tape):\n"
+        f"    tape.replay('guarded', headers={{'Authorization': 'Bearer {SECRET}'}})\n"
+        "def test_without(tape):\n"
+        "    tape.replay('guarded')\n"
+    )
+    done = under_pytest(home)
+    assert "1 failed, 1 passed" in done.stdout
+    assert (
+        "it came with authorization, which the tape does not hold; give it: tape.replay(" in done.stdout
+    )
 
 
 @pytest.mark.parametrize(

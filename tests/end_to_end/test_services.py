@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import functools
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
-from support.home import PATIENCE_S, Home
-from support.services import RecordedService, at_once, home_with, identical
+from support.home import Home
+from support.services import RecordedService, at_once, home_with, identical, under_pytest
 
 from playhead_receiver.demo.provider import Provider
 
@@ -40,13 +38,6 @@ def test_packing(tape, golden):
     run.assert_steps(at_most=1, at_least=1)
     run.assert_status("success")
 """
-
-
-def under_pytest(home: Home) -> subprocess.CompletedProcess[str]:
-    """The tests in the folder of a home, where nobody serves and nobody answers."""
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_packing.py"]
-    options = {"cwd": home.folder, "env": home.bare, "capture_output": True, "text": True}
-    return subprocess.run(words, timeout=PATIENCE_S, **options)
 
 
 @pytest.fixture(scope="module")

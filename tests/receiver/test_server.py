@@ -1,7 +1,9 @@
+import http.client
 import os
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import threading
@@ -9,7 +11,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import facts_of, span_of
+from support.running import until
 
 from playhead_receiver.lock import Listening, running
 from playhead_receiver.server import Receiver
@@ -148,3 +153,99 @@ def test_what_it_writes_only_the_owner_may_read(tmp_path: Path):
     for path in (tmp_path / "data", *(tmp_path / "data").rglob("*")):
         expected = 0o700 if path.is_dir() else 0o600
         assert stat.S_IMODE(path.stat().st_mode) == expected, path
+
+
+def test_what_is_under_way_when_it_stops_is_taken(tmp_path: Path):
+    receiver = Receiver(tmp_path, http_port=0, grpc_port=None)
+    receiver.start()
+    address = ("127.0.0.1", int(receiver.http_endpoint.rpartition(":")[2]))
+    body = ExportTraceServiceRequest(
+        resource_spans=[ResourceSpans.FromString(span_of(b"i" * 16, 1).otlp)]
+    ).SerializeToString()
+    head = (
+        "POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\n"
+        f"content-length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(address) as slow:
+        slow.sendall(head.encode() + body[:10])
+        until(lambda: receiver.tenants.budget.taken_bytes, "the request is under way")
+        stopping = threading.Thread(target=receiver.stop, args=(60,))
+        stopping.start()
+        until(lambda: not _listens(address), "nobody else is let in")
+        slow.sendall(body[10:])
+        assert slow.recv(100).startswith(b"HTTP/1.1 200 OK")
+    stopping.join()
+    store = open_store(tmp_path, read_only=True)
+    assert len(list(store.spans(b"i" * 16))) == 1
+    store.close()
+
+
+def _listens(address: tuple[str, int]) -> bool:
+    try:
+        socket.create_connection(address).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def test_connections_are_kept(tmp_path: Path):
+    with Receiver(tmp_path, http_port=0, grpc_port=0) as receiver:
+        client = http.client.HTTPConnection("127.0.0.1", int(receiver.http_endpoint.rpartition(":")[2]))
+        ports: set[int] = set()
+        for _ in range(3):
+            client.request("POST", "/v1/traces", b"", {"content-type": "application/x-protobuf"})
+            answer = client.getresponse()
+            assert (answer.status, answer.read()) == (200, b"")
+            ports.add(client.sock.getsockname()[1])
+        client.close()
+        assert len(ports) == 1
+        host, port = receiver.grpc_endpoint.split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as pinging:
+            pinging.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + _frame(4, b""))
+            pinging.sendall(b"".join(_frame(6, bytes([number] * 8)) for number in range(9)))
+            with pinging.makefile("rb") as answers:
+                answered: list[int] = []
+                while len(answered) < 9:
+                    size, kind, flags = struct.unpack(">xHBB4x", answers.read(9))
+                    payload = answers.read(size)
+                    assert kind != 7, payload
+                    if (kind, flags) == (6, 1):
+                        answered.append(payload[0])
+        assert answered == list(range(9))
+
+
+def _frame(kind: int, payload: bytes) -> bytes:
+    """A frame of HTTP/2 that concerns the connection."""
+    return struct.pack(">I", len(payload))[1:] + bytes([kind]) + bytes(5) + payload
+
+
+def test_neither_path_nor_header_nor_token_is_in_what_it_says(tmp_path: Path):
+    secret = "ph_s3cret_" + "x" * 40
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            STAND.replace("grpc_port=0", f"grpc_port=0, query_port=0, token={secret!r}").replace(
+                "ready.grpc_endpoint", "ready.query_endpoint"
+            ),
+            str(tmp_path),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    for endpoint in process.stdout.readline().split():
+        for token in (secret, "ph_wr0ng"):
+            headers = {"authorization": f"Bearer {token}", "x-key": "h3ader"}
+            for path in ("/v1/p4th", "/v1/traces", "/v1/runs/p4th", "/v1/runs?q=p4th", "/metrics"):
+                httpx.get(endpoint + path, headers=headers)
+                httpx.post(endpoint + path, headers=headers, content=b"\xff", timeout=30)
+        address = endpoint.removeprefix("http://").split(":")
+        with socket.create_connection((address[0], int(address[1]))) as broken:
+            broken.sendall(b"GET /p4th HTTP/9\r\nauthorization h3ader\r\n\r\n")
+            broken.recv(100)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=30)[0]
+    assert "stopped" in said
+    assert not [word for word in (secret, "ph_wr0ng", "p4th", "h3ader") if word in said], said

@@ -95,6 +95,26 @@ def test_a_file_without_a_check_is_an_error(home: Home, text: str, why: str):
     assert status == 1 and why in said, said
 
 
+def test_a_fork_is_checked_where_it_is_played_and_where_it_is_live(home: Home):
+    path = Path(home.folder, "asked.py")
+    path.write_text(
+        "import playhead\n"
+        "@playhead.check\ndef never_asks(span):\n"
+        "    asked = str(span.attributes.get('gen_ai.input.messages'))\n"
+        "    assert 'one' not in asked and 'four' not in asked, asked[-20:]\n"
+    )
+    with ScriptedServer() as server:
+        server.on(lambda _: True, json_reply(openai_chat.completion("well")), repeat=True)
+        live = {**os.environ, "OPENAI_BASE_URL": server.openai_url, "OPENAI_API_KEY": "test"}
+        edit = "request.messages[0].content=four"
+        done = home.playhead(
+            "fork", "agent-1:2", "--edit", edit, "--check", path, env={**home.bare, **live}
+        )
+    assert done.returncode == 1
+    said = done.stderr.rpartition("live from")[2]
+    assert said.count("check never_asks failed at chat gpt-5.5") == 2, done.stderr
+
+
 def test_the_program_has_checks_of_its_own(home: Home, tmp_path: Path):
     script = tmp_path / "checked.py"
     script.write_text(CHECKS + AGENT)

@@ -37,7 +37,7 @@ class PostgresServer:
                 binaries = self.folder / "server" / "bin"
         self._binaries = binaries
         self._process: subprocess.Popen[bytes] | None = None
-        self._run(
+        self.run(
             "initdb", "-U", "postgres", "--auth=trust", "--encoding=utf8", "--no-sync", "-D", self._data
         )
 
@@ -67,9 +67,9 @@ class PostgresServer:
                     raise RuntimeError((self.folder / "log").read_text()) from None
                 time.sleep(0.02)
 
-    def url(self) -> str:
-        """Of the database."""
-        return f"postgresql://postgres@/postgres?{urlencode({'host': str(self.folder)})}"
+    def url(self, database: str = "postgres") -> str:
+        """Of a database."""
+        return f"postgresql://postgres@/{database}?{urlencode({'host': str(self.folder)})}"
 
     def connect(self) -> psycopg.Connection:
         """A connection beside the store's."""
@@ -98,7 +98,8 @@ class PostgresServer:
         self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _run(self, name: str, *arguments: Any) -> None:
+    def run(self, name: str, *arguments: Any) -> None:
+        """Run one of PostgreSQL's own tools."""
         subprocess.run(
             [self._binaries / name, *arguments],
             check=True,

@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -70,6 +71,13 @@ def home_with(folder: Path, provider: Provider, program: str) -> Home:
     home = Home(folder, provider.environment)
     home.folder = folder / "work"
     return home
+
+
+def under_pytest(home: Home) -> subprocess.CompletedProcess[str]:
+    """The tests in the folder of a home, where nobody serves and nobody answers."""
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "."]
+    options = {"cwd": home.folder, "env": home.bare, "capture_output": True, "text": True}
+    return subprocess.run(words, timeout=PATIENCE_S, **options)
 
 
 def identical(home: Home, name: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ VERBS = {
     "ls": "list runs, newest first",
     "show": "show a run as a tree of steps, or one step whole",
     "search": "find what was said, in all runs",
-    "tail": "follow a run while it goes on",
+    "tail": "follow runs while they go on",
     "fork": "go back to a step, change something, and go on for real",
     "resume": "bring a dead run to its end",
     "replay": "run the recorded command again, answered from its tape",

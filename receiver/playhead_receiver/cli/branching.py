@@ -40,10 +40,12 @@ def started(
     folder: Path,
     forks: Sequence[Tape] = (),
     headers: Mapping[str, str] = {},
+    checks: Sequence[Path] = (),
 ) -> tuple[int, Run | None]:
     """Run the process of a fork to its end: its exit status, and the run that it was.
 
-    ``headers``: what requests to a service are asked with.
+    ``headers``: what requests to a service are asked with. ``checks``: files of check functions; where
+    one fails, the exit status of a program that ended well is 1.
     """
     from playhead_replay.forks.start import prepare
 
@@ -57,6 +59,7 @@ def started(
             environ=os.environ,
             forks=forks,
             headers=headers,
+            checks=checks,
         )
         for name in ready.lacking:
             session.say(f"{name} is not set: what goes on for real has a stand-in for it")
@@ -70,7 +73,8 @@ def started(
                 f"{ready.words[0]} cannot be started", cause=str(problem), hint="--python PATH"
             ) from problem
     try:
-        return status, _recorded(session, house, pid, since_ns)
+        made = _recorded(session, house, pid, since_ns)
+        return status or int(bool(checks and made and made.failed_checks)), made
     except Exception as problem:
         show_failure(problem, as_json=session.as_json, verbose=session.verbose)
         session.say("what is not delivered is in the spool: playhead spool push")
@@ -98,6 +102,11 @@ def _recorded(session: Session, house: Housing, pid: int, since_ns: int) -> Run 
         return None if found is None else load_run(store, found.trace_id)[0]
     finally:
         store.close()
+
+
+def checked(made: Run) -> list[str]:
+    """A sentence on each check function that failed, and the span at which it did."""
+    return [f"check {one.name} failed at {one.span}: {one.said}" for one in made.failed_checks]
 
 
 def said_of(run: Run) -> tuple[list[str], bool]:

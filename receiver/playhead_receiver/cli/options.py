@@ -153,3 +153,12 @@ header_option = click.option(
     metavar="'NAME: VALUE'",
     help="What a request to a service is asked with, e.g. a credential that the tape withholds.",
 )
+
+check_option = click.option(
+    "--check",
+    "checks",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False, exists=True),
+    help="Check functions that look at each span.",
+)

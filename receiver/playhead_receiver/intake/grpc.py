@@ -23,6 +23,8 @@ SERVICES: dict[str, Signal] = {
     "opentelemetry.proto.collector.metrics.v1.MetricsService": "metrics",
 }
 THREADS = 16
+IDLE_S = 75
+"""After so long without a word a client is asked whether it is there; it may ask at any time."""
 DETAILS = "grpc-status-details-bin"
 
 _CODES: dict[int, grpc.StatusCode] = {
@@ -46,6 +48,9 @@ def grpc_server(
         options=[
             ("grpc.max_receive_message_length", limit_bytes),
             ("grpc.so_reuseport", 0),
+            ("grpc.keepalive_time_ms", IDLE_S * 1000),
+            ("grpc.keepalive_permit_without_calls", 1),
+            ("grpc.http2.max_ping_strikes", 0),
         ],
     )
     for service, signal in SERVICES.items():

@@ -10,7 +10,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_receiver.query.models import Missing, RunItem, SpanLine
 from playhead_receiver.query.tree import Line
-from playhead_receiver.span_view import open_frame, parse_span
+from playhead_receiver.span_view import open_frame, parse_span, resource_summary, words_of
 from playhead_receiver.store import RunSummary, Store
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import PlayheadError
@@ -45,22 +45,24 @@ def _looks(store: Store, trace_id: bytes, ids: Sequence[bytes]) -> dict[bytes, _
     found: dict[bytes, _Look] = {}
     for stored in store.spans(trace_id, ids):
         try:
-            view = parse_span(open_frame(stored.otlp)[1])
+            resource, span = open_frame(stored.otlp)
+            view = parse_span(span)
+            words = words_of(view, bool(resource_summary(resource).instance))
         except PlayheadError:  # `verify` says so
             continue
-        error = view.status.message.strip().splitlines()[:1] or [_said(view, a.ERROR_TYPE)]
+        error = view.status.message.strip().splitlines()[:1] or [_said(words, a.ERROR_TYPE)]
         found[stored.span_id] = _Look(
             view.name,
             view.kind,
             error[0] if view.status.code == trace_pb2.Status.STATUS_CODE_ERROR else "",
-            _said(view, a.GEN_AI_OPERATION_NAME),
-            _said(view, a.GEN_AI_TOOL_NAME),
+            _said(words, a.GEN_AI_OPERATION_NAME),
+            _said(words, a.GEN_AI_TOOL_NAME),
         )
     return found
 
 
-def _said(view: Any, name: str) -> str:
-    value = view.attributes.get(name)
+def _said(words: Any, name: str) -> str:
+    value = words.get(name)
     return "" if value is None else value.string_value
 
 

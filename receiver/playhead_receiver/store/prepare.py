@@ -184,11 +184,12 @@ def _bundles(spans: Sequence[StoredSpan | ReadSpan], cutter: Cutter) -> list[Bun
     for stored in spans:
         span = stored if isinstance(stored, ReadSpan) else _read(stored)
         view = span.view
-        summary = summarize(view)
+        resource = resource_summary(span.resource)
+        summary = summarize(view, bool(resource.instance))
         ready = PreparedSpan(
             summary,
             span.resource_field,
-            resource_summary(span.resource),
+            resource,
             span.tail,
             None,
             encode_label(summary.label),

@@ -160,6 +160,11 @@ class Shelves:
         self._look()
         return set(self._beside).union(*(self._at(url).settled() for url in self._order))
 
+    def places(self) -> list[str]:
+        """URLs of the object stores; new blobs go to the last."""
+        self._look()
+        return list(self._order)
+
     def elsewhere_bytes(self) -> int:
         """Of the blobs in object stores."""
         return sum(self._at(url).total_bytes() for url in self._order)

@@ -38,11 +38,13 @@ def prepare(
     environ: Mapping[str, str],
     forks: Sequence[Tape] = (),
     headers: Mapping[str, str] = {},
+    checks: Sequence[str | Path] = (),
 ) -> Prepared:
     """Write what the process reads into ``scratch``; how it is started.
 
     ``folder``: where the program lies. ``environ``: what it inherits; credentials come from there.
     ``forks``: tapes of processes that it forks. ``headers``: what its requests are asked with.
+    ``checks``: files of check functions that look at each span.
     """
     command = moved(Command.of_tape(tape), folder)
     _require_program(command, folder)
@@ -55,6 +57,8 @@ def prepare(
         words += ["--forks", str(scratch / "forks.tape")]
     if headers:
         words += ["--headers", str(laid_headers(scratch, headers))]
+    for path in checks:
+        words += ["--check", os.path.abspath(path)]
     child = child_environment(command, environ)
     wanted = [name for name, value in command.environment.items() if not value]
     given = {name: environ[name] for name in wanted if environ.get(name)}

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace as changed
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, cast
@@ -31,7 +31,7 @@ Event: TypeAlias = Literal["used", "created", "updated"]
 PROPERTY = "playhead"
 FAILED = Path(".playhead") / "failed"
 ALLOWED_IN_CI = "PLAYHEAD_PYTEST_RECORD"
-MARKS = ("command", "cwd", "unused", "outcome", "allow", "checks")
+MARKS = ("command", "cwd", "unused", "outcome", "allow", "checks", "headers")
 """Keywords of ``pytest.mark.playhead``."""
 
 _happened = pytest.StashKey[dict[str, set[str]]]()
@@ -68,7 +68,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "playhead(name, command=…, cwd=…, unused='fail'|'allow', outcome='same'|'changed', "
-        "allow=[HOST, …], checks=[FILE, …]): the golden of a test, what may differ, what has to hold",
+        "allow=[HOST, …], checks=[FILE, …], headers={NAME: VALUE}): the golden of a test, what may "
+        "differ, what has to hold, what a request is asked with",
     )
     config.stash[_happened] = {}
     config.stash[_warm] = Warm()
@@ -125,6 +126,7 @@ class Tapes:
         outcome: Literal["same", "changed"] | None = None,
         allow: Sequence[str] | None = None,
         checks: Sequence[str | Path] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Replayed:
         """Run the golden's program as it is now, answered from the golden alone.
 
@@ -133,7 +135,8 @@ class Tapes:
         ``unused="allow"``: the program may ask for less. ``outcome="changed"``: its output, states and
         exit status may differ. ``allow``: hosts that may be reached where the golden does not answer.
         ``checks``: files of functions under ``@playhead.check``, relative to pytest's root, which look
-        at each span. Fails the test where anything else differs, also where the agent swallows it.
+        at each span. ``headers``: what a request to a service is asked with, as a credential that the
+        golden withholds. Fails the test where anything else differs, also where the agent swallows it.
         """
         __tracebackhide__ = True
         name = os.fspath(name)
@@ -149,6 +152,7 @@ class Tapes:
                 expected,
                 list(allow or self._marked.get("allow") or ()),
                 [self._config.rootpath / path for path in checks or self._marked.get("checks") or ()],
+                dict(headers or self._marked.get("headers") or {}),
             )
         except PlayheadError as found:
             problem = found
@@ -173,7 +177,12 @@ class Tapes:
         return expected
 
     def _replayed(
-        self, golden: Path, expected: Expectation, allow: list[str], checks: list[Path]
+        self,
+        golden: Path,
+        expected: Expectation,
+        allow: list[str],
+        checks: list[Path],
+        headers: dict[str, str],
     ) -> Replayed:
         __tracebackhide__ = True
         trace_id = self._config.getoption("--playhead-trace-id")
@@ -193,6 +202,7 @@ class Tapes:
                 keep=kept,
                 allow=allow,
                 checks=checks,
+                headers={key.lower(): value for key, value in headers.items()},
             )
             now = Run.of_tapes(read_unfinished(kept).tapes, name=run.name)
             seen = Replayed(
@@ -203,6 +213,7 @@ class Tapes:
                 done.stdout.decode(errors="replace"),
                 done.stderr.decode(errors="replace"),
                 done.returncode,
+                self._request.node.nodeid,
             )
             broken = expected.broken(done.report)
             if broken and not trace_id and self._config.getoption("--playhead-update"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -49,8 +50,17 @@ class Replayed:
     """A golden, replayed by the code as it is now."""
 
     def __init__(
-        self, golden: Path, recorded: Run, now: Run, report: Report, out: str, err: str, status: int
+        self,
+        golden: Path,
+        recorded: Run,
+        now: Run,
+        report: Report,
+        out: str,
+        err: str,
+        status: int,
+        test: str = "",
     ) -> None:
+        """``test``: how pytest calls the test."""
         self.golden = golden
         self.recorded = recorded
         """The run as it was recorded."""
@@ -60,6 +70,7 @@ class Replayed:
         self.stdout = out
         self.stderr = err
         self.exit_status = status
+        self._test = test
         # So that what a replay took from the golden can be read from its own tape.
         match((one for tape in recorded.tapes for one in exchanges_of(tape)), now.exchanges)
         self._side = Side(now)
@@ -205,7 +216,9 @@ class Replayed:
 
     def _fail(self, what: str, *lines: str) -> NoReturn:
         __tracebackhide__ = True
-        raise AssertionError("\n".join([f"{self.golden.name}: {what}", *lines, f"look: {self.look}"]))
+        again = [f"again: {_pytest(self._test)}"] if self._test else []
+        told = [f"{self.golden.name}: {what}", *lines, f"look: {self.look}", *again]
+        raise AssertionError("\n".join(told))
 
     @property
     def look(self) -> str:
@@ -225,6 +238,9 @@ def failure(
     exact, asked = report.count(Fidelity.EXACT), report.asked
     lines.append(f"{exact} of {asked} requests exact; nothing went live")
     lines += [f"unused: {name}" for name in report.unused[:5]]
+    for note in report.notes:
+        told, asks, _ = note.partition(" give it: ")
+        lines += [f"{told} give it: tape.replay(…, headers={{NAME: VALUE}})"] if asks else []
     lines += list(_commands(golden, kept, node))
     return "\n".join(lines)
 
@@ -232,8 +248,12 @@ def failure(
 def _commands(golden: Path, kept: Path | None, node: str) -> Iterator[str]:
     if kept is not None:
         yield f"look:   playhead diff {_short(golden)} {_short(kept)}"
-    yield f"again:  pytest {node!r}" if " " in node else f"again:  pytest {node}"
-    yield f"accept: pytest {node} --playhead-update, or --playhead-record=all to ask the model again"
+    yield f"again:  {_pytest(node)}"
+    yield f"accept: {_pytest(node)} --playhead-update, or --playhead-record=all to ask the model again"
+
+
+def _pytest(node: str) -> str:
+    return shlex.join(["pytest", node])
 
 
 def _short(path: Path) -> str:

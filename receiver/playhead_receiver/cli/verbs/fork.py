@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_receiver.cli.branching import (
+    checked,
     delivered,
     on_unknown_option,
     reopen_option,
@@ -19,7 +20,7 @@ from playhead_receiver.cli.branching import (
     unknown_decider,
 )
 from playhead_receiver.cli.child import die_as, signals_held
-from playhead_receiver.cli.options import header_option, verb
+from playhead_receiver.cli.options import check_option, header_option, verb
 from playhead_receiver.cli.runs import opened_run, parse_target
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
@@ -55,6 +56,7 @@ REFUSED = 3
 @on_unknown_option
 @reopen_option
 @header_option
+@check_option
 @click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
 @click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
 def command(
@@ -69,6 +71,7 @@ def command(
     on_unknown: str,
     reopen: Reopen | None,
     header_lines: tuple[str, ...],
+    checks: tuple[Path, ...],
     python: str,
     cwd: str,
 ) -> int:
@@ -126,13 +129,14 @@ def command(
                     folder=folder,
                     forks=forks,
                     headers=headers,
+                    checks=checks,
                 )
                 left = None if in_place else settled(folder, before, "" if made is None else made.name)
                 if made is None:
                     session.say("nothing was recorded")
                     continue
                 lines, refused = said_of(made)
-                for line in [*lines, *turned_away(run, made, headers)]:
+                for line in [*lines, *turned_away(run, made, headers), *checked(made)]:
                     session.say(line)
                 session.say(f"{made.name} {made.status}, {len(made.steps)} steps; origin unchanged")
                 if left is not None:

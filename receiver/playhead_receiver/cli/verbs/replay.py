@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_receiver.cli.bisecting import judged
-from playhead_receiver.cli.options import header_option, verb
+from playhead_receiver.cli.options import check_option, header_option, verb
 from playhead_receiver.cli.printing import print_lines
 from playhead_receiver.cli.runs import opened_run, parse_target
 from playhead_receiver.cli.session import Session
@@ -31,14 +31,7 @@ STYLES = {"identical": "green", "diverged": "yellow", "blocked": "red"}
 @click.option("--keep", type=click.Path(path_type=Path, dir_okay=False), help="Keep the replay's tape.")
 @click.option("--live", multiple=True, metavar="TOOL", help="A tool that runs for real.")
 @click.option("--allow", multiple=True, metavar="HOST", help="A host that may be reached.")
-@click.option(
-    "--check",
-    "checks",
-    multiple=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path, dir_okay=False, exists=True),
-    help="Check functions that look at each span.",
-)
+@check_option
 @header_option
 @click.option(
     "--junitxml",

@@ -25,7 +25,8 @@ def command(session: Session, folder: Path) -> None:
     if session.settings.store:
         raise UsageError(
             "a store on PostgreSQL is put back by PostgreSQL's own tools",
-            hint=f"pg_restore, or psql: {session.store_name}",
+            cause="objects go back to where they were, access.sqlite into the data folder",
+            hint=f"pg_restore -d {session.store_name} runs.dump",
         )
     put_back(folder, session.data_dir)
     if session.as_json:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from playhead_receiver.cli.branching import (
+    checked,
     delivered,
     on_unknown_option,
     reopen_option,
@@ -18,7 +20,7 @@ from playhead_receiver.cli.branching import (
     unknown_decider,
 )
 from playhead_receiver.cli.child import die_as, signals_held
-from playhead_receiver.cli.options import header_option, verb
+from playhead_receiver.cli.options import check_option, header_option, verb
 from playhead_receiver.cli.runs import opened_run, parse_target
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 @on_unknown_option
 @reopen_option
 @header_option
+@check_option
 @click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
 @click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
 def command(
@@ -42,6 +45,7 @@ def command(
     on_unknown: str,
     reopen: Reopen | None,
     header_lines: tuple[str, ...],
+    checks: tuple[Path, ...],
     python: str,
     cwd: str,
 ) -> int:
@@ -75,12 +79,20 @@ def command(
             own = None if cwd else folder_of_fork(session.data_dir, run.name)
             folder = own or folder_of(run.command, cwd)
             status, made = started(
-                session, house, tape, plan, python=python, folder=folder, forks=forks, headers=headers
+                session,
+                house,
+                tape,
+                plan,
+                python=python,
+                folder=folder,
+                forks=forks,
+                headers=headers,
+                checks=checks,
             )
     if made is None:
         session.say("nothing was recorded")
     else:
-        for line in [*said_of(made)[0], *turned_away(run, made, headers)]:
+        for line in [*said_of(made)[0], *turned_away(run, made, headers), *checked(made)]:
             session.say(line)
         session.say(f"{made.name} {made.status}, {len(made.steps)} steps; from {run.name}")
         session.suggest(shlex.join(["playhead", "show", made.name]))

@@ -17,7 +17,7 @@ from playhead_receiver.language import read_language
 from playhead_receiver.query.asked import Asked, Q, Reading, serving_of
 from playhead_receiver.query.problems import Busy
 from playhead_receiver.query.serving import MOST_LIVE, Serving
-from playhead_receiver.span_view import open_frame, parse_span, summarize
+from playhead_receiver.span_view import open_frame, parse_span, resource_summary, summarize
 from playhead_receiver.store import Change, StoredSpan
 from playhead_receiver.store import Query as RunQuery
 from playhead_receiver.watching import Watched
@@ -146,7 +146,8 @@ def _told(change: Change) -> Iterator[tuple[int, str, dict[str, Any]]]:
 
 def _of_span(stored: StoredSpan) -> dict[str, Any] | None:
     try:
-        found = summarize(parse_span(open_frame(stored.otlp)[1]))
+        resource, span = open_frame(stored.otlp)
+        found = summarize(parse_span(span), bool(resource_summary(resource).instance))
     except PlayheadError:
         return None
     return {

@@ -44,7 +44,7 @@ class PostgresStore(SqlStore[PgDb]):
         self._place = place_of(url)
         prepare_place(self._place)
         self._pool = Pool(self._place)
-        blobs = Shelves(BlobTable(self._pool), PlaceTable(self._pool))
+        blobs = self._shelves = Shelves(BlobTable(self._pool), PlaceTable(self._pool))
         if blobs_url:
             try:
                 blobs.use(blobs_url)
@@ -120,10 +120,14 @@ class PostgresStore(SqlStore[PgDb]):
         return (0 if found is None else int(found[0])) + self._blobs.elsewhere_bytes()
 
     def backup(self, folder: Path) -> None:
-        """`StoreError`: PostgreSQL has its own."""
+        """`StoreError`: PostgreSQL has its own tools; it says what they do not copy."""
+        places, schema = self._shelves.places(), self._place.schema
+        objects = f"then copy the objects under {' and '.join(places)}; " if places else ""
         raise StoreError(
             "a store on PostgreSQL is copied by PostgreSQL's own tools",
-            hint=f"pg_dump --schema={self._place.schema} {self._place.name}",
+            cause=f"pg_dump has the runs, one schema a tenant; {objects}"
+            "tokens and audit log are access.sqlite in the data folder",
+            hint=f"pg_dump -Fc -f runs.dump -n {schema} -n '{schema}_*' {self._place.name}",
         )
 
     def _commits_held(self) -> AbstractContextManager[None]:

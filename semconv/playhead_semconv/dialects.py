@@ -1,0 +1,172 @@
+"""Spans of other instrumentations in the words of the GenAI conventions: OpenInference, OpenLLMetry.
+
+What they wrote stays as it is; this is for those who read it. A span that names an operation of the
+conventions speaks for itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from playhead_semconv import attributes as a
+from playhead_semconv.values import GenAiOperationName as Operation
+
+T = TypeVar("T")
+
+_OPERATIONS: dict[str, dict[str, str]] = {
+    "openinference.span.kind": {
+        "LLM": Operation.CHAT,
+        "EMBEDDING": Operation.EMBEDDINGS,
+        "RETRIEVER": Operation.RETRIEVAL,
+        "TOOL": Operation.EXECUTE_TOOL,
+        "AGENT": Operation.INVOKE_AGENT,
+    },
+    "llm.request.type": {
+        "chat": Operation.CHAT,
+        "completion": Operation.TEXT_COMPLETION,
+        "embedding": Operation.EMBEDDINGS,
+    },
+    "traceloop.span.kind": {
+        "tool": Operation.EXECUTE_TOOL,
+        "agent": Operation.INVOKE_AGENT,
+        "workflow": Operation.INVOKE_WORKFLOW,
+    },
+}
+"""What tells that a span is of a dialect, and its operation."""
+
+_NAMES: dict[str, tuple[str, ...]] = {
+    a.GEN_AI_REQUEST_MODEL: ("llm.model_name", "embedding.model_name"),
+    a.GEN_AI_PROVIDER_NAME: ("llm.provider", "llm.system"),
+    a.GEN_AI_TOOL_NAME: ("tool.name",),
+    a.GEN_AI_AGENT_NAME: ("agent.name",),
+    a.GEN_AI_CONVERSATION_ID: ("session.id", "traceloop.association.properties.session_id"),
+    a.GEN_AI_USAGE_INPUT_TOKENS: ("llm.token_count.prompt", "gen_ai.usage.prompt_tokens"),
+    a.GEN_AI_USAGE_OUTPUT_TOKENS: ("llm.token_count.completion", "gen_ai.usage.completion_tokens"),
+    a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS: (
+        "llm.token_count.prompt_details.cache_read",
+        "gen_ai.usage.cache_read_input_tokens",
+    ),
+    a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS: (
+        "llm.token_count.prompt_details.cache_write",
+        "gen_ai.usage.cache_creation_input_tokens",
+    ),
+    a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS: (
+        "llm.token_count.completion_details.reasoning",
+        "gen_ai.usage.reasoning_tokens",
+    ),
+}
+"""Name of the conventions → those of dialects."""
+
+_ENTITIES = {
+    Operation.EXECUTE_TOOL: a.GEN_AI_TOOL_NAME,
+    Operation.INVOKE_AGENT: a.GEN_AI_AGENT_NAME,
+}
+"""What ``traceloop.entity.name`` is the name of."""
+
+_SAID = re.compile(
+    r"(?:llm\.(input|output)_messages|gen_ai\.(prompt|completion))\.(\d{1,6})\.(?:message\.)?(.+)"
+)
+_PART = re.compile(r"contents\.(\d{1,6})\.message_content\.text")
+_CALL = re.compile(r"tool_calls\.(\d{1,6})\.(?:tool_call\.)?(?:function\.)?(id|name|arguments)")
+
+
+def in_our_words(
+    at: Mapping[str, T], text: Callable[[T], str], make: Callable[[str], T]
+) -> dict[str, T]:
+    """What of a span's attributes ``at`` is called otherwise in the conventions, under those names.
+
+    Empty for a span of no dialect. ``text``: a value's text, empty where it is none; ``make``: the value
+    of a text.
+    """
+    for name, operations in _OPERATIONS.items():
+        value = at.get(name)
+        if value is not None:
+            return _translated(at, operations.get(text(value), ""), make)
+    return {}
+
+
+def attributes_in_our_words(at: Mapping[str, Any]) -> dict[str, Any]:
+    """`in_our_words` of attributes as Python has them, and the messages; only what is not there."""
+    if a.GEN_AI_OPERATION_NAME in at:
+        return {}
+    found = in_our_words(at, lambda value: value if isinstance(value, str) else "", str)
+    if found:
+        found |= {name: said for name, said in _messages(at).items() if said}
+    return {name: value for name, value in found.items() if name not in at}
+
+
+def _translated(at: Mapping[str, T], operation: str, make: Callable[[str], T]) -> dict[str, T]:
+    found: dict[str, T] = {a.GEN_AI_OPERATION_NAME: make(operation)} if operation else {}
+    for ours, theirs in _NAMES.items():
+        for name in theirs:
+            value = at.get(name)
+            if value is not None:
+                found[ours] = value
+                break
+    entity = at.get("traceloop.entity.name")
+    if entity is not None and operation in _ENTITIES:
+        found.setdefault(_ENTITIES[operation], entity)
+    return found
+
+
+def _messages(at: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    rows: dict[str, dict[int, dict[str, Any]]] = {
+        a.GEN_AI_INPUT_MESSAGES: {},
+        a.GEN_AI_OUTPUT_MESSAGES: {},
+    }
+    for name, value in at.items():
+        found = _SAID.fullmatch(name)
+        if found is not None:
+            to_model = (found[1] or found[2]) in ("input", "prompt")
+            place = a.GEN_AI_INPUT_MESSAGES if to_model else a.GEN_AI_OUTPUT_MESSAGES
+            rows[place].setdefault(int(found[3]), {})[found[4]] = value
+    return {
+        place: [_message(fields) for _, fields in sorted(messages.items())]
+        for place, messages in rows.items()
+    }
+
+
+def _message(fields: Mapping[str, Any]) -> dict[str, Any]:
+    texts: dict[int, Any] = {}
+    calls: dict[int, dict[str, Any]] = {}
+    for name, value in fields.items():
+        if found := _PART.fullmatch(name):
+            texts[int(found[1])] = value
+        elif found := _CALL.fullmatch(name):
+            calls.setdefault(int(found[1]), {})[found[2]] = value
+    said = [value for _, value in sorted(texts.items())]
+    if fields.get("content"):
+        said.insert(0, fields["content"])
+    role, answered = str(fields.get("role", "")), fields.get("tool_call_id")
+    parts: list[dict[str, Any]]
+    if role == "tool" or answered is not None:
+        parts = [
+            {"type": "tool_call_response", "id": _text(answered), "response": value} for value in said
+        ]
+    else:
+        parts = [{"type": "text", "content": str(value)} for value in said]
+    for _, call in sorted(calls.items()):
+        parts.append(
+            {
+                "type": "tool_call",
+                "id": _text(call.get("id")),
+                "name": str(call.get("name", "")),
+                "arguments": _arguments(call.get("arguments")),
+            }
+        )
+    return {"role": role, "parts": parts}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _arguments(value: Any) -> Any:
+    try:
+        return msgspec.json.decode(value) if isinstance(value, str) else value
+    except (msgspec.DecodeError, RecursionError):
+        return value
