@@ -23,7 +23,11 @@ from typing import Any
 from playhead_instrumentation import lanes
 from playhead_instrumentation.drivers import lines, locks, queues, wakes
 from playhead_instrumentation.drivers.quiet import Quiet, Ticket
+from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.patches import PATCHES, required
+
+APART_S = 30.0
+"""Longer than playhead waits for itself: until then nobody else waits in vain."""
 
 _books: Quiet | None = None
 
@@ -46,7 +50,7 @@ def apart() -> Generator[None]:
     books = _books
     with lanes.Shadow():
         if books is not None:
-            books.waits()
+            books.waits(REAL.now_s() + APART_S)
         try:
             yield
         finally:
