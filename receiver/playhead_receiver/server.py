@@ -45,7 +45,7 @@ class Receiver:
     ``token``: one that opens everything; those of the folder's `TokenBook` open what they are for. A
     token is needed where ``guarded``, where ``token`` is given, and where ``host`` is not loopback.
     ``limit_bytes``: the largest request, after decompression. ``policy``: how long runs are kept; None:
-    for ever. ``faces``: what other viewers are given.
+    for ever. ``faces``: what other viewers are given. ``references``: folders of what spans refer to.
 
     Errors of `start`: `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`,
     `UsageError` if a port is taken, `ConfigurationError` if ``host`` is not loopback and there is no
@@ -69,6 +69,7 @@ class Receiver:
         limit_bytes: int = MAX_BYTES,
         policy: Policy | None = None,
         faces: Limits = Limits(),  # noqa: B008, frozen
+        references: Sequence[str] = (),
     ) -> None:
         self.data_dir = Path(data_dir)
         self._store_url = store
@@ -82,6 +83,7 @@ class Receiver:
         self._limit_bytes = limit_bytes
         self._policy = policy
         self._faces = faces
+        self._references = references
         self._lock: WriterLock | None = None
         self._store: Upkeep | None = None
         self._tenants: Tenants | None = None
@@ -242,9 +244,18 @@ class Receiver:
     ) -> None:
         from playhead_receiver.faces.routes import FACES
         from playhead_receiver.query import query_app  # heavy, and an embedded receiver has none
+        from playhead_receiver.query.references import References
         from playhead_receiver.query.serving import Serving
 
-        serving = Serving(tenants, guard, audit, shown, self._destinations, version("playhead-receiver"))
+        serving = Serving(
+            tenants,
+            guard,
+            audit,
+            shown,
+            self._destinations,
+            version("playhead-receiver"),
+            References(self._references),
+        )
         self._serving = serving
         self._query = HttpServer(
             query_app(serving, FACES),

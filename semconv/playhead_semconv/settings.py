@@ -67,6 +67,10 @@ class Settings:
     public_url: str = _setting(
         "", "Where people reach the query API, for links. Default: where it listens."
     )
+    references: str = _setting(
+        "",
+        "Folders, `:` between them, of messages that spans refer to (`gen_ai.input.messages_ref`, …).",
+    )
     agent: str = _setting("", "Name of the agent. Default: the script's name.", "OTEL_SERVICE_NAME")
     level: str = _setting("", "causal or strict. Default: strict under `playhead record`, else causal.")
     content: str = _setting("full", "full, or metadata: no message content is recorded.")

@@ -134,6 +134,7 @@ def test_a_call_of_a_server_is_edited(stage):
     assert "order 77, call 2" in done.stdout
 
 
+@pytest.mark.acceptance
 def test_a_dead_run_goes_on_with_its_server(stage):
     stage.dies_at = 2
     words = (AGENT.name, "stdio", str(SERVER), "look")
@@ -222,6 +223,7 @@ def test_a_dead_run_begins_its_connection_anew(stage, kind):
     assert done.stdout.splitlines() == [*(f"{n} {said(n)} well" for n in (2, 3)), said(STEPS)]
 
 
+@pytest.mark.acceptance
 def test_a_child_is_started_anew_only_where_the_user_says_so(stage):
     stage.record("child", "-", "order")
     point = stage.point(2)

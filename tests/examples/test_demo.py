@@ -100,6 +100,7 @@ def test_a_trap_counts_who_comes():
 OFFLINE = ("ls", "show", "tail", "replay", "export", "import", "golden", "spool", "doctor")
 
 
+@pytest.mark.acceptance
 def test_the_tour_of_the_readme_works(demo, home, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     readme = (ROOT / "README.md").read_text("utf-8")
@@ -112,6 +113,7 @@ def test_the_tour_of_the_readme_works(demo, home, tmp_path):
         assert done.stdout
 
 
+@pytest.mark.acceptance
 def test_time_travel(home):
     done = playhead(home, "demo", "travel")
     assert done.returncode == 0, done.stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -48,6 +49,13 @@ def test_oslo(tape):
 """
 
 
+ONLY_OURS = {
+    "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    "PYTEST_PLUGINS": "playhead_replay.goldens.plugin,xdist.plugin",
+}
+"""The plugins of this suite's own tests take longer to import than a golden to replay."""
+
+
 class Project:
     """A repository with an agent and tests."""
 
@@ -81,7 +89,7 @@ class Project:
         return subprocess.run(
             [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words],
             cwd=self.folder,
-            env={**kept, "PLAYHEAD_QUIET": "1", **environ},
+            env={**kept, **ONLY_OURS, "PLAYHEAD_QUIET": "1", **environ},
             capture_output=True,
             text=True,
             timeout=120,
@@ -99,27 +107,38 @@ def project(tmp_path: Path, provider: Provider) -> Project:
     return Project(tmp_path / "project", provider)
 
 
-@pytest.fixture
-def recorded(project: Project) -> Project:
-    done = project.pytest("--playhead-record=missing", live=True)
+@pytest.fixture(scope="module")
+def goldens(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    with Provider(pace_s=0.0) as provider:
+        project = Project(tmp_path_factory.mktemp("recorded") / "project", provider)
+        done = project.pytest("--playhead-record=missing", live=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "playhead: created tests/goldens/oslo.tape" in done.stdout
+    return project.goldens
+
+
+@pytest.fixture
+def recorded(project: Project, goldens: Path) -> Project:
+    shutil.copytree(goldens, project.goldens)
     return project
 
 
-def test_a_golden_is_recorded_once_and_replayed_with_nobody_there(recorded: Project):
-    asked = recorded.provider.requests
-    recorded.provider.close()
-    done = recorded.pytest("-v")
+def test_a_golden_is_recorded_once_and_replayed_with_nobody_there(project: Project):
+    assert project.pytest("--playhead-record=missing", live=True).returncode == 0
+    asked = project.provider.requests
+    assert asked
+    project.provider.close()
+    done = project.pytest("-v")
     assert done.returncode == 0, done.stdout
     assert "1 passed" in done.stdout
-    assert recorded.provider.requests == asked
-    assert (recorded.goldens / "oslo.tape").stat().st_mode & 0o044
+    assert project.provider.requests == asked
+    assert (project.goldens / "oslo.tape").stat().st_mode & 0o044
 
 
 def test_a_golden_reads_as_text_and_stays_the_same_when_recorded_again(recorded: Project):
     golden = recorded.goldens / "oslo.tape"
     # The provider refuses the very first request; from then on it says the same each time.
+    assert recorded.pytest("--playhead-record=all", live=True).returncode == 0
     assert recorded.pytest("--playhead-record=all", live=True).returncode == 0
     before = golden.read_text()
     assert before.startswith("playhead tape, text 1\n")
@@ -243,11 +262,13 @@ def test_city(tape, city):
     assert project.pytest("-n", "2").returncode == 0
 
 
-def test_a_folder_of_goldens_is_one_test_also_under_xdist(recorded: Project):
-    run, folder = read_golden(recorded.goldens / "oslo.tape")
-    assert folder == recorded.folder
-    write_golden(recorded.goldens / "packed.tape.gz", run, compressed=True)
-    recorded.test(
+@pytest.mark.acceptance
+def test_a_folder_of_goldens_is_one_test_also_under_xdist(project: Project):
+    assert project.pytest("--playhead-record=missing", live=True).returncode == 0
+    run, folder = read_golden(project.goldens / "oslo.tape")
+    assert folder == project.folder
+    write_golden(project.goldens / "packed.tape.gz", run, compressed=True)
+    project.test(
         """
 from pathlib import Path
 import pytest
@@ -259,14 +280,14 @@ def test_each(tape, golden):
     tape.replay(golden).assert_tool("weather", times=2)
 """
     )
-    done = recorded.pytest("-n", "2", "--junitxml=out.xml")
+    done = project.pytest("-n", "2", "--junitxml=out.xml")
     assert done.returncode == 0, done.stdout
-    suite = ElementTree.parse(recorded.folder / "out.xml")
+    suite = ElementTree.parse(project.folder / "out.xml")
     used = {Path(one.attrib["value"].partition(" ")[2]).name for one in suite.iter("property")}
     assert used == {"oslo.tape", "packed.tape.gz"}
-    recorded.edit("You advise.", "You refuse.")
-    assert recorded.pytest("-n", "2", "--junitxml=out.xml").returncode == 1
-    failed = list(ElementTree.parse(recorded.folder / "out.xml").iter("failure"))
+    project.edit("You advise.", "You refuse.")
+    assert project.pytest("-n", "2", "--junitxml=out.xml").returncode == 1
+    failed = list(ElementTree.parse(project.folder / "out.xml").iter("failure"))
     assert ["golden diverged" in one.attrib["message"] for one in failed] == [True, True]
 
 

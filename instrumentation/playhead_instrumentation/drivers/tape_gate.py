@@ -220,7 +220,9 @@ class TapeGate(HeldGate):
         """Who waits for what the tape does not hold; a thread that ends with its process later."""
         if not self._never or not self._refuses():
             return None
-        patient = self._idled_s() <= LEFT_BEHIND_S
+        # It may end with its process while somebody waits here whom others or time let on.
+        others = bool(self._parked or self._schedule.waiting())
+        patient = others and self._idled_s() <= LEFT_BEHIND_S
         return next((one for one in self._never if not (patient and _is_daemon(one.place))), None)
 
     def _refuses(self) -> bool:

@@ -10,11 +10,13 @@ from fastapi.security import HTTPBearer
 
 from playhead_receiver.access import Audit, Caller, House, Scope
 from playhead_receiver.access.audit import Action
+from playhead_receiver.query.references import References
 from playhead_receiver.query.serving import Serving
 from playhead_receiver.query.tree import Trees
 from playhead_receiver.store import RunSummary, Upkeep
 from playhead_semconv.errors import UsageError
 
+NO_REFERENCES = References()
 BEARER = HTTPBearer(auto_error=False, description="A token: `playhead token create`.")
 
 Q = Annotated[
@@ -40,8 +42,17 @@ Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most.")]
 class Asked:
     """One request: its caller, and the caller's data."""
 
-    def __init__(self, caller: Caller, house: House, audit: Audit, trees: Trees, guarded: bool) -> None:
+    def __init__(
+        self,
+        caller: Caller,
+        house: House,
+        audit: Audit,
+        trees: Trees,
+        guarded: bool,
+        references: References,
+    ) -> None:
         self.caller = caller
+        self.references = NO_REFERENCES if caller.tenant else references
         self.house = house
         self.trees = trees
         self._audit = audit
@@ -81,7 +92,14 @@ def _needs(scope: Scope) -> Any:
         serving = serving_of(request)
         caller = serving.guard.admit(request.headers.get("authorization", ""), scope)
         house = serving.tenants.house(caller.tenant)
-        return Asked(caller, house, serving.audit, serving.trees, serving.guard.required)
+        return Asked(
+            caller,
+            house,
+            serving.audit,
+            serving.trees,
+            serving.guard.required,
+            serving.references,
+        )
 
     SCOPE_OF[admitted] = scope
     return Depends(admitted)

@@ -155,6 +155,8 @@ class SpanMessages(Model):
     input_messages: list[dict[str, Any]]
     output_messages: list[dict[str, Any]]
     tool_definitions: list[dict[str, Any]]
+    elsewhere: dict[str, str]
+    """URIs of content that the span refers to and that was not read, by attribute."""
 
 
 class FactLine(Model):

@@ -8,6 +8,7 @@ import msgspec
 
 from playhead_receiver.access import Audit, Guard, Tenants
 from playhead_receiver.faces.shown import Shown
+from playhead_receiver.query.references import References
 from playhead_receiver.query.tree import Trees
 
 MOST_LIVE = 64
@@ -42,6 +43,7 @@ class Serving:
         shown: Shown,
         destinations: Callable[[], list[Forwarded]] = list,
         version: str = "",
+        references: References | None = None,
     ) -> None:
         self.tenants = tenants
         self.guard = guard
@@ -49,6 +51,7 @@ class Serving:
         self.shown = shown
         self.destinations = destinations
         self.version = version
+        self.references = references or References()
         self.trees = Trees()
         self.live = 0
         """Live streams that are open; on the event loop only."""

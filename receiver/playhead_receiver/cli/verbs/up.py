@@ -113,6 +113,7 @@ def command(
         faces=Limits(
             settings.jaeger_attribute_bytes, settings.tempo_attribute_bytes, settings.public_url
         ),
+        references=settings.references.split(":"),
     )
     # Held back before the receiver starts its threads, so that the signal comes to this line.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)

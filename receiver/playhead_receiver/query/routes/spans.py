@@ -60,7 +60,9 @@ def show_messages(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Respons
     """What a call said and was told."""
     asked.note("read", f"{trace_id}/{span_id}")
     envelope, _ = _found(asked, bytes.fromhex(trace_id), bytes.fromhex(span_id))
-    messages = read_messages(attributes_of(envelope.scope_spans[0].spans[0].attributes))
+    attributes = attributes_of(envelope.scope_spans[0].spans[0].attributes)
+    content, elsewhere = asked.references.resolved(attributes)
+    messages = read_messages(attributes | content)
     said: dict[str, Any] = {
         "trace_id": trace_id,
         "span_id": span_id,
@@ -68,6 +70,7 @@ def show_messages(asked: Reading, trace_id: TraceId, span_id: SpanId) -> Respons
         "input_messages": [plain(message) for message in messages.input],
         "output_messages": [plain(message) for message in messages.output],
         "tool_definitions": [plain(tool) for tool in messages.tools],
+        "elsewhere": elsewhere,
     }
     return Response(msgspec.json.encode(said), media_type="application/json")
 
