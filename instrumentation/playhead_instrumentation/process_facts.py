@@ -64,7 +64,7 @@ class Process:
         self._execs: set[int] = set()
         """Threads whose forks become other programs."""
         self._redactor = redactor
-        self._imported = Imported()
+        self._imported = Imported(lambda path: self._redactor.places.text(path))
 
     def begin(self, attributes: Mapping[str, Any] | None = None) -> None:
         """Append the start fact and start the heartbeat; again in the child of every fork.
@@ -148,7 +148,7 @@ class Process:
             self._over.set()
         if not self._over.is_set():
             self._over = threading.Event()
-            self._imported = Imported()
+            self._imported = Imported(lambda path: self._redactor.places.text(path))
             self._start()
 
 

@@ -9,6 +9,7 @@ import os
 import platform
 import sys
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,9 @@ def describe(cwd: str) -> dict[str, Any]:
 class Imported:
     """The modules of this process, told as they turn up. Never raises."""
 
-    def __init__(self) -> None:
+    def __init__(self, spelt: Callable[[str], str] = str) -> None:
+        """``spelt``: how a path stands on the tape."""
+        self._spelt = spelt
         self._files: set[str] = set()
         self._installed: set[str] = set()
 
@@ -78,7 +81,7 @@ class Imported:
             elif not path.startswith(_STDLIB) and not name.startswith("playhead"):
                 digest = _digest(path)
                 if digest:
-                    own.append(f"{os.path.abspath(path)}={digest}")
+                    own.append(f"{self._spelt(os.path.abspath(path))}={digest}")
         installed -= self._installed
         self._installed |= installed
         found: dict[str, Any] = {}

@@ -208,6 +208,7 @@ def test_a_fork_of_a_fork_rests_on_both(stage: Stage):
     replayed = playhead("replay", name, environ=stage.environ, cwd=stage.work)
     # The edits are of the runs: the program did not make them, and need not.
     assert replayed.returncode == 0, replayed.stdout
+    assert "is not here" not in replayed.stdout + replayed.stderr
 
 
 def test_edits_come_from_a_patch_file_and_an_editor_and_a_fork_is_made_several_times(stage: Stage):
