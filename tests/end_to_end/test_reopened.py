@@ -182,7 +182,7 @@ STREAMS = {
         "websocket",
         pytest.param("websocket.sync", marks=pytest.mark.acceptance),
         pytest.param("grpc.stream", marks=pytest.mark.acceptance),
-        "grpc.aio.stream",
+        pytest.param("grpc.aio.stream", marks=pytest.mark.acceptance),
     ],
 )
 def test_a_connection_is_begun_anew_only_where_the_user_says_so(stage, kind):

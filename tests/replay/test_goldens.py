@@ -242,6 +242,7 @@ def test_going_live_is_refused_in_ci(project: Project):
     assert project.provider.requests == 0
 
 
+@pytest.mark.acceptance
 def test_parameters_have_goldens_of_their_own_also_under_xdist(project: Project):
     project.test(
         """
