@@ -38,7 +38,7 @@ STAND_IN = "playhead-replay"
 CREDENTIALS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY")
 """Set to the stand-in where the tape does not say which variables the program had."""
 
-DROPPED = ("TRACEPARENT", "TRACESTATE", "OTEL_", "PLAYHEAD_", "PYTEST_")
+DROPPED = ("TRACEPARENT", "TRACESTATE", "OTEL_", "PLAYHEAD_")
 """Variables, by how they begin, that are the launcher's own and not the program's."""
 
 STARTERS = (

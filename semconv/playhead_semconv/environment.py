@@ -5,6 +5,7 @@ BEGINNINGS = (
     "LC_",
     "TZ",
     "PYTHON",
+    "PYTEST_",
     "OPENAI_",
     "ANTHROPIC_",
     "AZURE_OPENAI_",
