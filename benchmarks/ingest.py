@@ -47,7 +47,8 @@ class Standing:
     """`playhead up` on a data directory."""
 
     def __init__(self, data: Path) -> None:
-        command = [BIN / "playhead", "up", "--http-port", "0", "--grpc-port", "0", "--json"]
+        command = [BIN / "playhead", "up", "--json"]
+        command += ["--http-port", "0", "--grpc-port", "0", "--query-port", "0"]
         environment = {**os.environ, "PLAYHEAD_DATA_DIR": str(data)}
         self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None

@@ -12,6 +12,7 @@ from pathlib import Path
 import msgspec
 
 from playhead_receiver.indexing import Indexer
+from playhead_receiver.intake.apart import Apart
 from playhead_receiver.intake.budget import Budget
 from playhead_receiver.intake.export import Counted, Intake
 from playhead_receiver.keeping import Keeper
@@ -48,6 +49,7 @@ class Tenants:
     """The houses of a data folder, or of a database (``url``), opened when they are first needed.
 
     ``blobs``: the object store of the one without a name; the others have ``tenants/NAME`` below it.
+    ``apart``: what reads the spans of all of them when there is much to do.
     Safe from any thread.
     """
 
@@ -58,11 +60,13 @@ class Tenants:
         url: str = "",
         policy: Policy | None = None,
         blobs: str = "",
+        apart: Apart | None = None,
     ) -> None:
         self._data_dir = data_dir
         self._url = url
         self._policy = policy
         self._blobs = blobs
+        self._apart = apart
         self._budget, self._counted = Budget(), Counted()
         self._lock = threading.Lock()
         self._houses: dict[str, House] = {"": self._house(store, data_dir)}
@@ -118,6 +122,6 @@ class Tenants:
             raise
 
     def _house(self, store: Upkeep, folder: Path, lock: WriterLock | None = None) -> House:
-        intake = Intake(store, self._budget, self._counted)
+        intake = Intake(store, self._budget, self._counted, self._apart)
         keeper = Keeper(store, folder, self._policy)
         return House(store, intake, Indexer(store), keeper, lock)
