@@ -257,8 +257,8 @@ def masked(text):
 def test_a_replay_is_identical_with_the_server_gone(program, level):
     seen, tape, again = recorded(program, level)
     replayed, now = replay(again, tape)
-    if program is many_sync and level == "causal":  # in which order threads run is not held
-        seen, replayed = sorted(seen), sorted(replayed)
+    if level == "causal" and program in (many_sync, give_up_sync):  # the order of threads is not held
+        seen, replayed = sorted(seen, key=repr), sorted(replayed, key=repr)
     assert masked(replayed) == masked(seen)
     report = compare(tape, now)
     assert report.divergences == []
