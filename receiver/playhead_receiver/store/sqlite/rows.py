@@ -24,6 +24,7 @@ from playhead_receiver.store.prepare import (
     resource_key,
 )
 from playhead_receiver.store.protocol import Receipt
+from playhead_receiver.store.sql.blob_uses import uses_of
 from playhead_receiver.store.sql.frames import frames_at
 from playhead_receiver.store.sql.shared import Shared
 from playhead_receiver.store.sql.summaries import span_row
@@ -120,6 +121,8 @@ class Rows:
                 "INSERT INTO fact_run VALUES (?, ?, ?, ?, ?, ?)",
                 (self.position, known.row, part.first, part.last, part.data, part.blobs),
             )
+            if part.blobs is not None:
+                self._insert("blob_use", uses_of(self.position, part.blobs))
             self._instances.extend_range(known, part.first, part.last)
             self._index(known, part.facts, now_ns)
         return sum(len(part.facts) for part in fresh)
