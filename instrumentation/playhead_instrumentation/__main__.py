@@ -30,10 +30,13 @@ from playhead_instrumentation.program import Program
 from playhead_instrumentation.tape_files import load, load_several
 from playhead_semconv.errors import PlayheadError, ReplayFailed
 from playhead_semconv.headers import read_headers
+from playhead_semconv.settings import environment_name
 
 if TYPE_CHECKING:
     from playhead_instrumentation.drivers.driver import Driver
     from playhead_instrumentation.service import Service
+
+CHECKS = environment_name("checks")
 
 
 def main(words: list[str]) -> None:
@@ -60,6 +63,7 @@ def _record(words: list[str]) -> Program:
 
     file = Path(words[1]) if words[:1] == ["--tape"] and len(words) > 1 else None
     program = Program.of_words(words if file is None else words[2:])
+    checks.load_all(os.environ.get(CHECKS, ""))
     process_facts.announce(program.script, program.words(), program.source or "")
     if file is None:
         launch()

@@ -32,6 +32,7 @@ class _Named:
 
 
 _checks: Final[list[_Named]] = []
+_loaded: Final[set[str]] = set()
 
 
 @overload
@@ -58,8 +59,19 @@ def _keep(function: Any, name: str) -> Any:
     return function
 
 
+def load_all(paths: str) -> None:
+    """Run the files of check functions that the setting ``checks`` names. `UsageError`."""
+    for path in filter(None, paths.split(os.pathsep)):
+        load(path)
+
+
 def load(path: str) -> None:
-    """Run a file of check functions. `UsageError` where that fails: a check that is not there holds."""
+    """Run a file of check functions, once.
+
+    `UsageError` where that fails: a check that is not there holds.
+    """
+    if os.path.realpath(path) in _loaded:
+        return
     module = f"playhead_checks_{len(_checks)}_{os.path.basename(path).partition('.')[0]}"
     spec = importlib.util.spec_from_file_location(module, path)
     if spec is None or spec.loader is None:
@@ -76,6 +88,7 @@ def load(path: str) -> None:
         raise UsageError(f"{path} cannot be run: {type(problem).__name__}: {problem}") from problem
     if len(_checks) == before:
         raise UsageError(f"{path} holds no check: no function of it is under @playhead.check")
+    _loaded.add(os.path.realpath(path))
 
 
 def look(span: ReadableSpan, lane: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from playhead_instrumentation import at_fork, lanes
-from playhead_instrumentation.drivers.driver import error_attributes
+from playhead_instrumentation.drivers.call import error_attributes
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.surroundings import Imported
 from playhead_instrumentation.surroundings import describe as surroundings

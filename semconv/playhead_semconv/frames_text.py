@@ -32,7 +32,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape, TapeError
 from playhead_semconv.facts import Content, Delivery, ExchangeId, Fact, digest_of
-from playhead_semconv.frames import Footer, Header, Record, SpanRecord
+from playhead_semconv.frames import Footer, Header, Record, SpanRecord, too_new
 
 FIRST_LINE = "playhead tape, text 1\n"
 _BEGINNING = "playhead tape, text "
@@ -69,14 +69,13 @@ def to_text(records: Iterable[Record]) -> str:
 
 
 def from_text(text: str, name: str = "tape") -> Iterator[Record]:
-    """The records of a text form. `CorruptTape` with the line where it is none."""
+    """The records of a text form. `CorruptTape` with the line where it is none, `TapeTooNew`."""
     if not text.startswith(FIRST_LINE):
-        found = text.partition("\n")[0][:60]
-        later = text.startswith(_BEGINNING)
-        raise CorruptTape(
-            f"{name} is in a form that is not known here: {found!r}",
-            hint="read it with the version of playhead that wrote it" if later else "",
-        )
+        first = text.partition("\n")[0]
+        version = first.removeprefix(_BEGINNING)
+        if version != first and version.isdecimal():
+            raise too_new(name, int(version))
+        raise CorruptTape(f"{name} is in a form that is not known here: {first[:60]!r}")
     reader, decoder, at = _Reader(), json.JSONDecoder(), len(FIRST_LINE)
     while at < len(text):
         if text[at].isspace():

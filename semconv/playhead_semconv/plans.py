@@ -32,7 +32,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     mode: Mode
     origin: str = ""
-    """Run id of the run whose tape it is."""
+    """Run id of the run whose tape it is, and behind a colon the step where a fork begins."""
     agrees: bool = False
     """The program is to ask what the tape holds, up to its end; else it may part from it earlier."""
     unknown: dict[str, Unknown] = {}

@@ -74,6 +74,9 @@ class Settings:
     agent: str = _setting("", "Name of the agent. Default: the script's name.", "OTEL_SERVICE_NAME")
     level: str = _setting("", "causal or strict. Default: strict under `playhead record`, else causal.")
     content: str = _setting("full", "full, or metadata: no message content is recorded.")
+    checks: str = _setting(
+        "", "Files of check functions, `:` between them, that look at each span of what is recorded."
+    )
     file_limit_bytes: int = _setting(
         16 << 20,
         "Of a larger file that the program reads or writes the digest is kept, not the content.",

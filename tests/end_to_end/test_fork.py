@@ -102,7 +102,7 @@ def fork_and_check(stage: Stage, number: int, kind: str) -> None:
     with stored(stage.folder, "last", "forked-1") as [fork, after]:
         outcome = Outcome.of(fork)
         assert fork.mode == "fork"
-        assert fork.origin.startswith(after.trace_id)
+        assert fork.origin.startswith(after.trace_id) and fork.origin.endswith(f":{number}")
         assert stage.bodies(after) == whole
         assert stage.bodies(fork, number) == before
         assert len(fork.steps) == STEPS

@@ -7,6 +7,7 @@ import sys
 from dataclasses import replace
 
 from support.endpoints import Reply, grpc_endpoint
+from support.forking import UNWARNED
 
 from playhead_exporter.push import pending, push
 
@@ -29,7 +30,11 @@ def run(script, settings, **environ):
         **environ,
     }
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environ, capture_output=True, text=True, timeout=60
+        [sys.executable, *UNWARNED, "-c", script],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 from support.endpoints import Reply
+from support.forking import UNWARNED
 from support.spools import chunk, eventually, files, outlet_for, read_all
 
 from playhead_exporter.push import pending, push
@@ -53,7 +54,7 @@ def environ(settings, **more):
 
 def child(script, settings, **options):
     return subprocess.Popen(
-        [sys.executable, "-c", script],
+        [sys.executable, *UNWARNED, "-c", script],
         env=environ(settings),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.forking import UNWARNED
+
 SLOW = """
 import sys, threading
 sys.started.set()
@@ -37,6 +39,10 @@ def test_a_module_that_a_thread_was_importing_can_be_imported_in_the_child(tmp_p
     (tmp_path / "slow" / "__init__.py").touch()
     (tmp_path / "slow" / "module.py").write_text(SLOW)
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, *UNWARNED, "-c", PROGRAM],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert (done.stdout, done.stderr) == ("0 whole\n", "")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -126,3 +128,52 @@ def test_the_program_has_checks_of_its_own(home: Home, tmp_path: Path):
     assert "playhead: check never_says_two failed at chat gpt-5.5: it asked two" in done.stderr
     found = home.playhead("show", "last").stdout
     assert re.search(r"check never_says_two failed at step 2 +it asked two", found), found
+
+
+RECORDED = """
+import playhead
+
+@playhead.check
+def never_asks_two(span):
+    assert "two" not in str(span.attributes.get("gen_ai.input.messages")), "it asked two"
+"""
+
+
+def test_a_recording_is_checked_while_it_goes_on(home: Home, tmp_path: Path):
+    path, script = tmp_path / "recorded.py", tmp_path / "asking.py"
+    path.write_text(RECORDED)
+    script.write_text("import os, sys\nprint(sys.argv[1:], os.environ.get('OPENAI_API_KEY'))\n" + AGENT)
+    with ScriptedServer() as server:
+        server.on(lambda _: True, json_reply(openai_chat.completion("well")), repeat=True)
+        live = {**home.bare, "OPENAI_BASE_URL": server.openai_url, "OPENAI_API_KEY": "test"}
+        done = home.playhead("record", "--check", path, script, "--check", env=live)
+        assert done.returncode == 1, done.stderr
+        assert "['--check']" in done.stdout and "three well" in done.stdout
+        assert "playhead: check never_asks_two failed at chat gpt-5.5: it asked two" in done.stderr
+        assert "playhead: 1 check failed" in done.stderr
+        asked = len(server.requests)
+        path.write_text("def check(span): ...")
+        done = home.playhead("record", "--check", path, script, env=live)
+        assert done.returncode == 2 and f"{path} holds no check" in done.stderr
+        assert len(server.requests) == asked
+
+
+def test_a_program_that_is_not_started_by_playhead_goes_on_without_a_broken_check(
+    home: Home, tmp_path: Path
+):
+    path = tmp_path / "broken.py"
+    path.write_text("import nowhere_to_be_found")
+    words = [
+        sys.executable,
+        "-c",
+        "from opentelemetry.instrumentation.auto_instrumentation import run; run()",
+    ]
+    done = subprocess.run(
+        [*words, sys.executable, "-c", "print('well')"],
+        env={**home.bare, "PLAYHEAD_CHECKS": str(path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stdout) == (0, "well\n"), done.stderr
+    assert f"playhead: {path} cannot be run: ModuleNotFoundError" in done.stderr

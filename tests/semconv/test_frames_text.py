@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import CorruptTape
+from playhead_semconv.errors import CorruptTape, TapeTooNew
 from playhead_semconv.facts import Content, Delivery, ExchangeId, Fact, digest_of
 from playhead_semconv.frames import Footer, Header, SpanRecord
 from playhead_semconv.frames_text import FIRST_LINE, from_text, is_text, lane_of, to_text
@@ -106,5 +106,5 @@ def test_damage_is_named_by_its_line():
         list(from_text(text.replace('"lane"', '"lain"'), "golden.tape"))
     with pytest.raises(CorruptTape, match="damaged at line"):
         list(from_text(text[:-3]))
-    with pytest.raises(CorruptTape, match="text 9"):
+    with pytest.raises(TapeTooNew, match="format 9"):
         list(from_text(text.replace("text 1", "text 9", 1)))

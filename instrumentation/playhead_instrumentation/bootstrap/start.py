@@ -25,7 +25,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
-from playhead_instrumentation import boundaries, lanes, session
+from playhead_instrumentation import boundaries, checks, lanes, session
 from playhead_instrumentation.bootstrap import forkserver
 from playhead_instrumentation.bootstrap.children import Children, extracted
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
@@ -40,6 +40,7 @@ from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.patches import PATCHES, Patches
 from playhead_instrumentation.session import Session
 from playhead_semconv import attributes as a
+from playhead_semconv.errors import PlayheadError
 from playhead_semconv.plans import Plan
 from playhead_semconv.seams import Outlet, Sink
 from playhead_semconv.settings import Settings
@@ -212,8 +213,18 @@ def _start(
     openai.watch(PATCHES, recording.calls)
     anthropic.watch(PATCHES, recording.calls)
     _watch_children(recording, plumbing)
+    if sink is None:
+        _load_checks(settings, notices)
     if not waits:
         recording.calls.worker.start()
+
+
+def _load_checks(settings: Settings, notices: Notices) -> None:
+    """A file of checks that cannot be run stops no program."""
+    try:
+        checks.load_all(settings.checks)
+    except PlayheadError as problem:
+        notices.problem(problem.what)
 
 
 def _more_of_start(origin: str) -> dict[str, Any]:
@@ -263,7 +274,7 @@ def _open_outlet(settings: Settings, notices: Notices) -> Outlet | None:
 
 
 def _links(origin: str) -> list[trace.Link]:
-    trace_id, _, span_id = origin.partition("-")
+    trace_id, _, span_id = origin.partition(":")[0].partition("-")
     try:
         context = trace.SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=True)
     except ValueError:

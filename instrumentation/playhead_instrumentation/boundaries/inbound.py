@@ -18,7 +18,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from playhead_instrumentation import lanes
 from playhead_instrumentation.bootstrap.run_root import SERVING
 from playhead_instrumentation.boundaries.applications import Application
-from playhead_instrumentation.drivers.driver import error_attributes
+from playhead_instrumentation.drivers.call import error_attributes
 from playhead_instrumentation.drivers.exceptions import name_of, record_of
 from playhead_instrumentation.drivers.inbound import Inbound
 from playhead_instrumentation.session import Session, current

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from opentelemetry import trace
 
 from playhead_instrumentation.boundaries.mcp_reopened import Reopened
-from playhead_instrumentation.drivers.driver import Call
+from playhead_instrumentation.drivers.call import Call
 from playhead_instrumentation.drivers.exceptions import again, record_of
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.lanes import Shadow

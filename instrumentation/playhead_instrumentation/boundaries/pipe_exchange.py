@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from playhead_instrumentation import lanes
-from playhead_instrumentation.drivers.driver import Call
+from playhead_instrumentation.drivers.call import Call
 from playhead_instrumentation.drivers.exceptions import again, record_of
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.session import Session, current

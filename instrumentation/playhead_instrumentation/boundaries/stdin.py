@@ -17,7 +17,7 @@ import sys
 from typing import Any, Final
 
 from playhead_instrumentation import lanes
-from playhead_instrumentation.drivers.driver import Call
+from playhead_instrumentation.drivers.call import Call
 from playhead_instrumentation.drivers.exceptions import again, record_of
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.lanes import Outside

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from playhead_instrumentation import lanes
-from playhead_instrumentation.drivers.driver import Call, Driver
+from playhead_instrumentation.drivers.call import Call
+from playhead_instrumentation.drivers.driver import Driver
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import LIVE, Played
 from playhead_semconv import attributes as a

@@ -74,7 +74,8 @@ def started(
             ) from problem
     try:
         made = _recorded(session, house, pid, since_ns)
-        return status or int(bool(checks and made and made.failed_checks)), made
+        asked = bool(checks or session.settings.checks)
+        return status or int(asked and made is not None and bool(made.failed_checks)), made
     except Exception as problem:
         show_failure(problem, as_json=session.as_json, verbose=session.verbose)
         session.say("what is not delivered is in the spool: playhead spool push")

@@ -80,6 +80,17 @@ def load_run(store: Store, name: str) -> tuple[Run, RunSummary]:
     return Run.load(store, summary.trace_id), summary
 
 
+def origin_name(store: Store, origin: str) -> str:
+    """``refund-7``, ``refund-7:3``: what a run comes from, by name; by id where that is not kept."""
+    run_id, colon, step = origin.partition(":")
+    trace_id = run_id.partition("-")[0]
+    try:
+        name = store.resolve(trace_id).name
+    except RunUnknown:
+        name = trace_id[:8]
+    return f"{name}{colon}{step}"
+
+
 @contextmanager
 def opened_run(session: Session, target: Target) -> Generator[Run]:
     """The run of a target, from the store or from a tape file."""

@@ -39,7 +39,7 @@ def parse_edit(text: str) -> tuple[str, Edit]:
         return root, Edit(rest, remove=True)
     if not equals:
         raise UsageError(
-            f"{text} is no edit",
+            f"{text or 'nothing'} is no edit",
             hint="PATH=VALUE, +PATH=VALUE to add, PATH! to remove; see docs/forks.md",
         )
     root, rest = _rooted(path.strip())

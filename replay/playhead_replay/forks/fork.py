@@ -46,7 +46,7 @@ def fork_of(
     `UsageError` where that makes no sense, `TapeGap` and `TapeMissing` where the tape is not whole.
     """
     require_whole(run)
-    origin = run_id(run)
+    origin = run_id(run) if at is None else f"{run_id(run)}:{at.number}"
     if at is None:
         if edits:
             raise UsageError(

@@ -218,7 +218,7 @@ class Replayed:
         __tracebackhide__ = True
         again = [f"again: {_pytest(self._test)}"] if self._test else []
         told = [f"{self.golden.name}: {what}", *lines, f"look: {self.look}", *again]
-        raise AssertionError("\n".join(told))
+        raise AssertionError("\n".join(told)) from None
 
     @property
     def look(self) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import CommandLine, store_run
-from support.handmade import INSTANCE, HandMade
+from support.handmade import INSTANCE, TRACE, HandMade
 
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.views.words import age, seconds, size
@@ -29,6 +29,24 @@ def test_ls_of_nothing_says_so(playhead: CommandLine):
     assert (done.status, done.out) == (0, "")
     assert done.err == f"playhead: no runs in {playhead.data_dir}\n"
     assert json.loads(playhead("ls", "--json").out) == {"schema_version": 1, "runs": []}
+
+
+def test_a_fork_is_listed_with_its_origin_and_the_step(playhead: CommandLine, refund_1: str):
+    origin = f"{TRACE.hex()}-{'0' * 16}"
+    for number, (mode, where) in enumerate((("fork", f"{origin}:3"), ("resume", origin))):
+        made = HandMade(bytes([number]) * 16, bytes([number + 1]) * 16)
+        made.start(**{a.PLAYHEAD_RUN_MODE: mode, a.PLAYHEAD_RUN_ORIGIN: where})
+        made.chat()
+        store_run(playhead.data_dir, made.exit(0))
+    listed = {line.split()[0]: line.split()[-1] for line in playhead("ls").lines}
+    assert (listed["refund-2"], listed["refund-3"]) == ("refund-1:3", "refund-1")
+    # The origin need not be on the page.
+    assert playhead("ls", "-n", "2", "--status", "success").lines[-1].split()[-1].startswith("refund-1")
+    assert playhead("show", "refund-2").lines[-1] == "  fork of refund-1:3"
+    assert playhead("show", "refund-1").lines[-2:] == [
+        "  fork at 3: refund-2 success, 1 step",
+        "  resume: refund-3 success, 1 step",
+    ]
 
 
 def test_ls_filters(playhead: CommandLine, refund_1: str):
@@ -137,6 +155,15 @@ def test_a_dead_run_shows_how_far_it_came_and_what_is_missing(playhead: CommandL
         "interrupted: the process died before it could say how it ended",
     ]
     assert playhead("ls").lines[1].split()[1:3] == ["interrupted", "(gaps)"]
+
+
+def test_an_answered_step_whose_span_died_with_the_process_is_not_unended(playhead: CommandLine):
+    made = HandMade().start()
+    call = made.begin("chat gpt-4o", kind=3, **{a.GEN_AI_OPERATION_NAME: "chat"})
+    attempt = made.begin("POST", parent=call, kind=3, **{a.HTTP_REQUEST_METHOD: "POST"})
+    made.exchange(request=b"{}", chunks=(b"12345",), span=attempt)
+    store_run(playhead.data_dir, made)
+    assert "… 1   0.0s chat gpt-4o  200, 5 bytes in 1 chunk, complete" in playhead("show").lines
 
 
 def test_colour_is_asked_for_or_not(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import msgspec
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.printing import print_lines
-from playhead_receiver.cli.runs import reading
+from playhead_receiver.cli.runs import origin_name, reading
 from playhead_receiver.cli.searching import searchable
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.views.words import age, cost
@@ -73,7 +74,7 @@ def command(
         session.say(f"no runs in {session.store_name}")
         session.suggest("playhead record SCRIPT")
         return
-    print_lines(session, table(runs, time.time_ns()))
+    print_lines(session, table(runs, _origins(session, runs), time.time_ns()))
     session.suggest(f"playhead show {runs[0].name}")
 
 
@@ -86,13 +87,19 @@ def plain(run: RunSummary) -> dict[str, Any]:
     return found
 
 
-def table(runs: list[RunSummary], now_ns: int) -> list[Any]:
-    """The lines of the listing, columns aligned."""
+def _origins(session: Session, runs: list[RunSummary]) -> dict[str, str]:
+    if not any(run.origin for run in runs):
+        return {}
+    with reading(session) as store:
+        return {run.trace_id: origin_name(store, run.origin) for run in runs if run.origin}
+
+
+def table(runs: list[RunSummary], origins: Mapping[str, str], now_ns: int) -> list[Any]:
+    """The lines of the listing, columns aligned. ``origins``: by trace id, what they come from."""
     from rich.text import Text
 
     from playhead_receiver.cli.views.tree import STATUS_STYLES
 
-    names = {run.trace_id: run.name for run in runs}
     rows = [
         (
             run.name,
@@ -101,7 +108,7 @@ def table(runs: list[RunSummary], now_ns: int) -> list[Any]:
             str(run.steps),
             f"{run.input_tokens}→{run.output_tokens}" if run.input_tokens or run.output_tokens else "",
             cost(run),
-            names.get(run.origin.split("-")[0], run.origin.split("-")[0][:8]),
+            origins.get(run.trace_id, ""),
         )
         for run in runs
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,7 +19,7 @@ from playhead_receiver.cli.agent import (
 )
 from playhead_receiver.cli.child import die_as, run_child, signals_held
 from playhead_receiver.cli.failures import show_failure
-from playhead_receiver.cli.options import AgentVerb, flag_setting, verb
+from playhead_receiver.cli.options import AgentVerb, check_option, flag_setting, verb
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import PlayheadError
 
@@ -42,12 +43,16 @@ SCHEMA_VERSION = 1
     help="full, or metadata: no message content is recorded.",
     type=click.Choice(["full", "metadata"]),
 )
-def command(session: Session, python: str, words: tuple[str, ...]) -> int:
+@check_option
+def command(session: Session, python: str, checks: tuple[Path, ...], words: tuple[str, ...]) -> int:
     """Run a Python agent and record it.
 
-    Its streams, signals and exit status are its own. What stands behind SCRIPT, -m MODULE or -- is the
-    agent's too. Nothing needs to run: without a receiver on the data folder, one is embedded.
+    Its streams, signals and exit status are its own, but that it is 1 where a check failed and the agent
+    did not. What stands behind SCRIPT, -m MODULE or -- is the agent's too. Nothing needs to run: without
+    a receiver on the data folder, one is embedded.
     """
+    if checks:
+        session.flags["checks"] = os.pathsep.join(os.path.abspath(path) for path in checks)
     agent = parse_agent(words)
     interpreter = agent_python(python, os.environ)
     named = session.resolved.origins["endpoint"] != "default"
@@ -69,7 +74,7 @@ def _recorded(session: Session, agent: Agent, python: str, house: Housing | None
     except OSError as problem:
         raise PlayheadError(f"{python} cannot be started", cause=str(problem)) from problem
     try:
-        _conclude(session, pid, status, since_ns, house)
+        return _conclude(session, pid, status, since_ns, house)
     except Exception as problem:
         # The agent has run, and its status is the result, whatever we make of it afterwards.
         show_failure(problem, as_json=session.as_json, verbose=session.verbose)
@@ -77,8 +82,8 @@ def _recorded(session: Session, agent: Agent, python: str, house: Housing | None
     return status
 
 
-def _conclude(session: Session, pid: int, status: int, since_ns: int, house: Housing | None) -> None:
-    """Deliver what the agent left behind and say what was recorded."""
+def _conclude(session: Session, pid: int, status: int, since_ns: int, house: Housing | None) -> int:
+    """Deliver what the agent left behind and say what was recorded. The exit status."""
     from playhead_exporter.push import push
 
     settings = session.settings
@@ -89,23 +94,29 @@ def _conclude(session: Session, pid: int, status: int, since_ns: int, house: Hou
         session.say(f"not everything is delivered: {report.problem}")
     if house is None:
         session.say(f"recorded to {settings.endpoint}")
-        return
+        return status
     from playhead_receiver.cli.recorded import find_recorded
+    from playhead_receiver.cli.runs import load_run
     from playhead_receiver.store import open_store
 
+    failed = 0
     store = open_store(session.store, read_only=True)
     try:
         run = find_recorded(store, pid, since_ns)
+        if run is not None and settings.checks:
+            failed = len(load_run(store, run.trace_id)[0].failed_checks)
     finally:
         store.close()
     if run is None:
         session.say("nothing was recorded: the program asked nothing of a model, a tool or the network")
         session.suggest("playhead doctor")
-        return
-    _summarize(session, run, status)
+        return status
+    status = status or int(failed > 0)
+    _summarize(session, run, status, failed)
+    return status
 
 
-def _summarize(session: Session, run: RunSummary, status: int) -> None:
+def _summarize(session: Session, run: RunSummary, status: int, failed_checks: int) -> None:
     from playhead_receiver.cli.views.words import cost, count, seconds
 
     ended_ns = run.ended_ns if run.ended_ns is not None else time.time_ns()
@@ -123,6 +134,7 @@ def _summarize(session: Session, run: RunSummary, status: int) -> None:
                 "output_tokens": run.output_tokens,
                 "cost_usd": run.cost_usd,
                 "exit_code": status,
+                "failed_checks": failed_checks,
             },
             to_stderr=True,
         )
@@ -135,5 +147,7 @@ def _summarize(session: Session, run: RunSummary, status: int) -> None:
     session.say(", ".join(parts))
     for instance, first, last in run.missing:
         session.say(f"facts {first} to {last} of process {instance[:8]} are missing")
+    if failed_checks:
+        session.say(f"{count(failed_checks, 'check')} failed")
     wrong = run.errors > 0 or state != "success"
     session.suggest(shlex.join(["playhead", "show", f"{run.name}:error" if wrong else run.name]))

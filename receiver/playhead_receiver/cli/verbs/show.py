@@ -10,9 +10,9 @@ import click
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.points import Point, find_point
 from playhead_receiver.cli.printing import print_lines
-from playhead_receiver.cli.runs import opened_run, parse_target, reading
+from playhead_receiver.cli.runs import opened_run, origin_name, parse_target, reading
 from playhead_receiver.cli.session import Session
-from playhead_semconv.errors import RunUnknown, UsageError
+from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
     from playhead_replay import Run
@@ -70,25 +70,22 @@ def _relatives(session: Session, run: Run) -> list[Any]:
     """What the run was forked from, and what was forked from it."""
     from rich.text import Text
 
+    from playhead_receiver.cli.views.words import count
     from playhead_receiver.store.protocol import Query
 
     if session.nothing_kept:
         return []
     lines: list[Any] = []
     with reading(session) as store:
-        origin = run.origin.partition("-")[0]
-        if origin and run.mode in BRANCHES:
-            try:
-                name = store.resolve(origin).name
-            except RunUnknown:
-                name = origin
-            lines.append(Text(f"  {run.mode} of {name}", style="dim"))
+        if run.origin and run.mode in BRANCHES:
+            lines.append(Text(f"  {run.mode} of {origin_name(store, run.origin)}", style="dim"))
         branches = Query(origin=run.trace_id, limit=sys.maxsize, ascending=True)
         for one in store.runs(branches) if run.trace_id else ():
             if one.mode in BRANCHES:
-                lines.append(
-                    Text(f"  {one.mode}: {one.name} {one.status}, {one.steps} steps", style="dim")
-                )
+                step = one.origin.partition(":")[2]
+                what = f"{one.mode} at {step}" if step else one.mode
+                said = f"  {what}: {one.name} {one.status}, {count(one.steps, 'step')}"
+                lines.append(Text(said, style="dim"))
     return lines
 
 

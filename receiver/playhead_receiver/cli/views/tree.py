@@ -146,7 +146,8 @@ def _progress(run: Run, step: Step) -> str:
     received = sum(last.chunk_sizes)
     if last.status_code is None:
         return "sent, not answered"
-    return f"{last.status_code}, {received} bytes in {len(last.chunk_sizes)} chunks, not ended"
+    so_far = f"{last.status_code}, {count(received, 'byte')} in {count(len(last.chunk_sizes), 'chunk')}"
+    return f"{so_far}, {'not ended' if last.end is None else last.end.how}"
 
 
 def _error_at_the_end(run: Run) -> str:
