@@ -47,7 +47,7 @@ class Receiver:
     token is needed where ``guarded``, where ``token`` is given, and where ``host`` is not loopback.
     ``limit_bytes``: the largest request, after decompression. ``policy``: how long runs are kept; None:
     for ever. ``faces``: what other viewers are given. ``references``: folders of what spans refer to.
-    ``apart``: spans may be read in a process of their own.
+    ``apart``: spans may be read in a process of their own. ``search``: what is stored is indexed.
 
     Errors of `start`: `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`,
     `UsageError` if a port is taken, `ConfigurationError` if ``host`` is not loopback and there is no
@@ -73,6 +73,7 @@ class Receiver:
         faces: Limits = Limits(),  # noqa: B008, frozen
         references: Sequence[str] = (),
         apart: bool = False,
+        search: bool = True,
     ) -> None:
         self.data_dir = Path(data_dir)
         self._store_url = store
@@ -88,6 +89,7 @@ class Receiver:
         self._faces = faces
         self._references = references
         self._apart = Apart() if apart else None
+        self._search = search
         self._lock: WriterLock | None = None
         self._store: Upkeep | None = None
         self._tenants: Tenants | None = None
@@ -152,7 +154,13 @@ class Receiver:
                 self._store_url or self.data_dir, lock=self._lock, blobs=self._blobs_url
             )
             tenants = self._tenants = Tenants(
-                self.data_dir, self._store, self._store_url, self._policy, self._blobs_url, self._apart
+                self.data_dir,
+                self._store,
+                self._store_url,
+                self._policy,
+                self._blobs_url,
+                self._apart,
+                self._search,
             )
             for destination in self._forward:
                 relay = Relay(destination, self.data_dir)

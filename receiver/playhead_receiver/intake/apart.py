@@ -195,9 +195,9 @@ def work() -> None:
     cutter = Cutter()
     gc.freeze()
     source, to = sys.stdin.buffer, sys.stdout.buffer
-    to.write(_READY)
-    to.flush()
     with suppress(EOFError, BrokenPipeError):
+        to.write(_READY)
+        to.flush()
         while True:
             _send(to, _encode(_reading(_receive(source), cutter)))
 

@@ -115,6 +115,7 @@ def command(
         ),
         references=settings.references.split(":"),
         apart=(os.cpu_count() or 1) > 1,
+        search=settings.search,
     )
     # Held back before the receiver starts its threads, so that the signal comes to this line.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
