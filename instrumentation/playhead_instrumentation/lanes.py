@@ -20,7 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import Context, ContextVar, Token
 from types import CodeType, ModuleType
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from opentelemetry import context as otel_context
 
@@ -157,32 +157,65 @@ class Shadow:
         _reset(self._token)
 
 
-_on_outside: tuple[Callable[[], None], Callable[[], None]] | None = None
+class Watch(Protocol):
+    """Who wants to know which threads wait for the world outside."""
+
+    def leaves(self) -> None:
+        """This thread begins to wait for it."""
+        ...
+
+    def returns(self) -> None:
+        """It has what it waited for, and is about to wait at the gate."""
+        ...
+
+    def calls_back(self, place: int) -> None:
+        """A thread waits for it no longer: this one, which has its turn, has seen to that."""
+        ...
+
+    def goes_on(self) -> None:
+        """This thread was called back, and runs when it is its turn."""
+        ...
 
 
-def on_outside(told: tuple[Callable[[], None], Callable[[], None]] | None) -> None:
-    """Have ``told`` called when a thread begins and ends to wait for the world outside."""
-    global _on_outside
-    _on_outside = told
+_watch: Watch | None = None
+
+
+def on_outside(watch: Watch | None) -> None:
+    """Have ``watch`` told when a thread begins and ends to wait for the world outside."""
+    global _watch
+    _watch = watch
 
 
 class Outside(Shadow):
     """A `Shadow` in which this thread blocks until something comes from the world outside.
 
-    To be followed by a turn at the gate. Not in a coroutine, whose thread does other things meanwhile.
+    To be followed by a turn at the gate, or by `resume`. Not in a coroutine, whose thread does other
+    things meanwhile.
     """
 
-    __slots__ = ()
+    __slots__ = ("_place",)
 
     def __enter__(self) -> None:
         super().__enter__()
-        if _on_outside is not None:
-            _on_outside[0]()
+        self._place = threading.get_ident()
+        if _watch is not None:
+            _watch.leaves()
 
     def __exit__(self, *problem: object) -> None:
-        if _on_outside is not None:
-            _on_outside[1]()
+        if _watch is not None:
+            _watch.returns()
         super().__exit__(*problem)
+
+    def call_back(self) -> None:
+        """What it waits for does not come: another thread of the program has ended that."""
+        if _watch is not None:
+            _watch.calls_back(self._place)
+
+
+def resume() -> None:
+    """Go on after an `Outside` in which nothing came, without a turn at the gate."""
+    if _watch is not None:
+        _watch.goes_on()
 
 
 class In:

@@ -4,6 +4,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,21 @@ def test_a_store_of_an_older_version_is_brought_to_this_one(tmp_path: Path, read
         again = open_store(place)
         assert again.commit(Batch([*early, later, span_of(trace, 9)])).spans_new == 1
         again.close()
+
+
+def test_a_store_of_version_8_learns_which_blobs_it_needs(tmp_path: Path):
+    store = open_store(tmp_path)
+    body = Content.of(os.urandom(600_000))
+    needed = Fact(1, 1, "playhead.state", body=body, instance=b"i" * 16, seq=0, trace_id=b"i" * 16)
+    store.commit(Batch([span_of(b"i" * 16, 1)], [needed]))
+    store.close()
+    with closing(apsw.Connection(str(tmp_path / "store.sqlite"))) as connection:
+        connection.execute("DROP TABLE blob_use")
+        connection.pragma("user_version", 8)
+    store = open_store(tmp_path)
+    assert list(store.verify()) == []
+    assert store.delete([b"i" * 16]).blobs == 1
+    store.close()
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path):

@@ -67,6 +67,8 @@ async def chat(connection: Any) -> None:
             connection.transport.write_eof()
         elif message == "garbage":
             connection.transport.write(b"\xff\xff\xff\xff")
+        elif message == "deaf":
+            connection.transport.pause_reading()
         elif message != "silence":
             await connection.send(json.dumps({"n": next(COUNT), "echo": message}))
 
@@ -85,8 +87,10 @@ COUNT = _count()
 async def main() -> None:
     from websockets.asyncio.server import serve
 
-    def process_request(connection: Any, request: Any) -> Any:
+    async def process_request(connection: Any, request: Any) -> Any:
         path = request.path.partition("?")[0]
+        if path == "/silent":
+            await connection.wait_closed()
         if path == "/denied":
             response = connection.respond(HTTPStatus.UNAUTHORIZED, '{"error": "who are you"}\n')
             response.headers["Set-Cookie"] = "session=received-cookie-0123456789; Path=/"

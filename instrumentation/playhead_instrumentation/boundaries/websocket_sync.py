@@ -15,14 +15,19 @@ from typing import Any
 
 from playhead_instrumentation.boundaries.http_exchange import recording
 from playhead_instrumentation.boundaries.message_exchange import MessageExchange
-from playhead_instrumentation.boundaries.websocket_exchange import CLOSED, addresses_of, begin, error_of
+from playhead_instrumentation.boundaries.websocket_exchange import (
+    CLOSED,
+    addresses_of,
+    begin,
+    error_of,
+    key_of,
+)
 from playhead_instrumentation.boundaries.websocket_heard import (
     Item,
     Listener,
     cut,
     fail_again,
     items,
-    prepare,
     proxy_error,
     record_of_opening,
     report,
@@ -30,7 +35,7 @@ from playhead_instrumentation.boundaries.websocket_heard import (
 )
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import Played
-from playhead_instrumentation.lanes import Outside, Shadow
+from playhead_instrumentation.lanes import Outside, Shadow, resume
 from playhead_instrumentation.patches import Patches, required
 from playhead_instrumentation.session import Session
 from playhead_semconv.errors import ExchangeExhausted
@@ -102,67 +107,79 @@ def _connected(
         at = exchange.call.arrive().wait()
         exchange.failed(failed, at, "request")
         raise failed
-    listener: Heard | Fed = (
-        Heard(exchange, session) if played is None else Fed(exchange, session, played)
-    )
-    creates = connecter.create_connection
+    if played is None:
+        return _opened(Heard(exchange, session), connecter, key, original)
+    return _opened(Fed(exchange, session, played), connecter, key_of(played) or key, original)
+
+
+def _opened(listener: Heard | Fed, connecter: Any, key: str, original: Any) -> Any:
+    """The library's own way, but for what speaks to the world; its threads have turns as any has."""
+    exchange, creates = listener.exchange, connecter.create_connection
 
     def create(sock: Any, protocol: Any, **options: Any) -> Any:
-        if played is None:
-            protocol.key = key
-        else:
-            prepare(protocol, played)
+        protocol.key = key
         listener.tap(protocol)
         listener.protocol = protocol
-        heard = HeardSocket(sock, listener) if played is None else sock
-        return creates(heard, protocol, **options)
+        heard = HeardSocket(sock, listener) if isinstance(listener, Heard) else sock
+        return listener.watched(creates(heard, protocol, **options))
 
     replaced: dict[str, Any] = {"create_connection": create}
-    if isinstance(listener, Fed):
+    if isinstance(listener, Heard):
+        for name in ("open_socket", "enable_tls"):
+            replaced[name] = listener.outside(getattr(connecter, name))
+    else:
         nowhere = PlayedSocket(listener)
         replaced |= {"open_socket": nowhere.opened, "enable_tls": nowhere.opened, "sock": None}
     before = {name: connecter.__dict__[name] for name in replaced if name in connecter.__dict__}
     connecter.__dict__.update(replaced)
     try:
-        if isinstance(listener, Fed):
-            return original()
-        return _listened(listener, original)
+        connection = original()
+    except Exception as error:
+        if listener.late:
+            exchange.failed(error)
+        elif listener.answered or listener.gone:
+            listener.opened()
+        elif not exchange.over:
+            exchange.broken(record_of_opening(exchange, error), exchange.call.arrive().wait())
+        raise
     finally:
         for name in replaced:
             connecter.__dict__.pop(name, None)
         connecter.__dict__.update(before)
-
-
-def _listened(listener: Heard, original: Any) -> Any:
-    exchange = listener.exchange
-    try:
-        with Outside():
-            connection = original()
-    except Exception as error:
-        at = exchange.call.arrive().wait()
-        if listener.answered or listener.gone:
-            listener.opened()
-        elif not exchange.over:
-            exchange.broken(record_of_opening(exchange, error), at)
-        raise
-    exchange.call.arrive().wait()
     listener.opened()
     return connection
 
 
-class Heard(Listener):
-    """Listens to a connection, in the thread that reads from it."""
+class _Connection(Listener):
+    """What is known of a connection, whoever answers it."""
 
     def __init__(self, exchange: MessageExchange, session: Session) -> None:
         super().__init__(exchange, session)
         self.protocol: Any = None
+        self.late = False
+        """Whether the answer to the handshake did not come in time."""
+        self.closed = False
+        """Whether it was closed from this side."""
+        self.turn: Turn | None = None
+        """That of what comes next."""
         self._opening = True
-        self.sock: Any = None
         self._gone: tuple[BaseException | None, Any] | None = None
 
-    def addresses(self) -> tuple[Any, Any]:
-        """Local and remote address of the connection."""
-        return _name(self.sock.getsockname), _name(self.sock.getpeername)
+    def watched(self, connection: Any) -> Any:
+        """Notice that the time for the handshake is over, which is on the tape by itself."""
+        original = connection.handshake
+
+        @functools.wraps(original)
+        def handshake(*args: Any) -> None:
+            del connection.handshake
+            try:
+                original(*args)
+            except TimeoutError:
+                self.late = True
+                raise
+
+        connection.handshake = handshake
+        return connection
 
     def lost(self, error: BaseException | None) -> None:
         """Nothing comes any more."""
@@ -182,11 +199,52 @@ class Heard(Listener):
         if self._gone is not None:
             self.ended(self.protocol, *self._gone)
 
+    def close(self) -> None:
+        """The program has closed it: what its thread waits for does not come."""
+        self.closed = True
+        if self.turn is not None:
+            self.turn.give_up()
+        self.at = None
+        self.lost(None)
+
+
+class Heard(_Connection):
+    """Listens to a connection, in the thread that reads from it."""
+
+    def __init__(self, exchange: MessageExchange, session: Session) -> None:
+        super().__init__(exchange, session)
+        self.sock: Any = None
+        self.waits: Outside | None = None
+        """What its thread waits in for the world."""
+
+    def addresses(self) -> tuple[Any, Any]:
+        """Local and remote address of the connection."""
+        return _name(self.sock.getsockname), _name(self.sock.getpeername)
+
+    def outside(self, original: Any) -> Any:
+        """What opens the connection waits for the world."""
+
+        @functools.wraps(original)
+        def opened(*args: Any) -> Any:
+            try:
+                with Outside():
+                    return original(*args)
+            finally:
+                self.exchange.call.arrive().wait()
+
+        return opened
+
+    def close(self) -> None:
+        """The program has closed it."""
+        super().close()
+        if self.waits is not None:
+            self.waits.call_back()
+
 
 class HeardSocket:
     """A connection's socket; what comes waits for its turn."""
 
-    def __init__(self, sock: Any, listener: Any) -> None:
+    def __init__(self, sock: Any, listener: Heard) -> None:
         self._sock = listener.sock = sock
         self.listener = listener
 
@@ -202,12 +260,19 @@ class HeardSocket:
         listener = self.listener
         problem: BaseException | None = None
         data = b""
-        with Outside():
+        listener.waits = outside = Outside()
+        with outside:
             try:
                 data = self._sock.recv(*args)
             except BaseException as error:
                 problem = error
-        listener.came(listener.exchange.call.arrive().wait())
+        listener.turn = turn = listener.exchange.call.arrive()
+        if listener.closed:
+            turn.give_up()
+        at = turn.wait()
+        if listener.closed:
+            return b""
+        listener.came(at)
         if problem is not None:
             listener.lost(problem)
             raise problem
@@ -220,21 +285,17 @@ class HeardSocket:
 
     def close(self) -> None:
         """As the socket does. It is the program's doing."""
-        self.listener.at = None
-        self.listener.lost(None)
+        self.listener.close()
         self._sock.close()
 
 
-class Fed(Listener):
+class Fed(_Connection):
     """Feeds a connection from a recording, in the thread that reads from it."""
 
     def __init__(self, exchange: MessageExchange, session: Session, played: Played) -> None:
         super().__init__(exchange, session)
-        self.protocol: Any = None
         self._played = played
         self._items: deque[tuple[int, Item]] = deque(enumerate(items(played)))
-        self._closed = False
-        self._turn: Turn | None = None
 
     def addresses(self) -> tuple[Any, Any]:
         """Local and remote address of the recorded connection."""
@@ -244,7 +305,7 @@ class Fed(Listener):
         """What comes next; nothing when the connection is there no more. Raises what was raised."""
         exchange, played = self.exchange, self._played
         data, batch = b"", None
-        while self._items and not self._closed:
+        while self._items and not self.closed:
             index, item = self._items[0]
             due = played.due(index)
             apart = due is None or due.batch != batch or not wire_of(self, item)
@@ -252,13 +313,13 @@ class Fed(Listener):
                 return data
             batch = None if due is None else due.batch
             try:
-                self._turn = turn = exchange.turn()
+                self.turn = turn = exchange.turn()
                 at = turn.wait()
             except ExchangeExhausted as error:
                 raise cut(exchange, error) from None
             if not exchange.due(turn):
                 continue
-            if at is None or self._closed or exchange.over:
+            if at is None or self.closed or exchange.over:
                 break
             self._items.popleft()
             report(self, played, item, at)
@@ -276,13 +337,6 @@ class Fed(Listener):
         if end is None or end.error is None or (end.error.module, end.error.qualname) == CLOSED:
             return None
         return error_of(self._played)
-
-    def close(self) -> None:
-        """The program has closed it."""
-        self._closed = True
-        if self._turn is not None:
-            self._turn.give_up()
-        self.ended(self.protocol, None, None)
 
 
 class PlayedSocket:
@@ -350,7 +404,7 @@ class _Selector(selectors.DefaultSelector):
 
     def __init__(self) -> None:
         super().__init__()
-        self._hears = False
+        self._heard: Heard | None = None
         self._played: selectors.SelectorKey | None = None
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -358,7 +412,8 @@ class _Selector(selectors.DefaultSelector):
         if isinstance(fileobj, PlayedSocket):
             self._played = selectors.SelectorKey(fileobj, -1, events, data)
             return self._played
-        self._hears = self._hears or isinstance(fileobj, HeardSocket)
+        if isinstance(fileobj, HeardSocket):
+            self._heard = fileobj.listener
         return super().register(fileobj, events, data)
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -367,10 +422,17 @@ class _Selector(selectors.DefaultSelector):
             sock: Any = self._played.fileobj
             sock.await_bytes()
             return [(self._played, self._played.events)]
-        if not self._hears:
+        heard = self._heard
+        if heard is None:
             return super().select(timeout)
-        with Outside():
-            return super().select(timeout)
+        heard.waits = outside = Outside()
+        with outside:
+            found = super().select(timeout)
+        if heard.closed:
+            found = [(key, events) for key, events in found if not isinstance(key.fileobj, HeardSocket)]
+        if not any(isinstance(key.fileobj, HeardSocket) for key, _ in found):
+            resume()
+        return found
 
 
 class _Selectors:

@@ -320,6 +320,13 @@ class Quiet:
         with self._lock:
             self._away.discard(threading.get_ident())
 
+    def calls_back(self, place: int) -> None:
+        """A place waits for the world outside no longer: this thread has seen to that."""
+        with self._lock:
+            if place in self._away:
+                self._away.discard(place)
+                self.wake(place)
+
     def goes_on(self) -> None:
         """This thread runs again, when it is its turn."""
         place = threading.get_ident()

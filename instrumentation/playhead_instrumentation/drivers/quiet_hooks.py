@@ -39,7 +39,7 @@ def keep(books: Quiet | None, *, live: bool = False) -> None:
         _books.close()
     _books = books
     lines.keep(books)
-    lanes.on_outside((books.leaves, books.returns) if books is not None and live else None)
+    lanes.on_outside(books if live else None)
     if books is not None:
         _hook()
 
