@@ -7,7 +7,7 @@ conventions speaks for itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -61,12 +61,15 @@ _NAMES: dict[str, tuple[str, ...]] = {
 }
 """Name of the conventions → those of dialects."""
 
+_ENTITY = "traceloop.entity.name"
 _ENTITIES = {
     Operation.EXECUTE_TOOL: a.GEN_AI_TOOL_NAME,
     Operation.INVOKE_AGENT: a.GEN_AI_AGENT_NAME,
 }
-"""What ``traceloop.entity.name`` is the name of."""
+"""What an entity of OpenLLMetry is the name of."""
 
+_MESSAGES = (a.GEN_AI_INPUT_MESSAGES, a.GEN_AI_OUTPUT_MESSAGES)
+"""What dialects have in many attributes."""
 _SAID = re.compile(
     r"(?:llm\.(input|output)_messages|gen_ai\.(prompt|completion))\.(\d{1,6})\.(?:message\.)?(.+)"
 )
@@ -89,6 +92,31 @@ def in_our_words(
     return {}
 
 
+def elsewhere(name: str, text: str | None = None) -> Iterator[tuple[str, str | None]]:
+    """Where spans of dialects may have what the conventions call ``name``: names, and values.
+
+    ``text``: its value in the conventions, None: any. A value that comes out as None may be any.
+    """
+    if name == a.GEN_AI_OPERATION_NAME:
+        for mark, operations in _OPERATIONS.items():
+            if text is None:
+                yield mark, None
+            else:
+                yield from ((mark, theirs) for theirs, ours in operations.items() if ours == text)
+    elif name in _MESSAGES:
+        yield from ((mark, None) for mark in _OPERATIONS)
+    else:
+        for theirs in _NAMES.get(name, ()):
+            yield theirs, text
+        if name in _ENTITIES.values():
+            yield _ENTITY, text
+
+
+def says_messages(names: Iterable[str]) -> bool:
+    """Whether attributes of these names are messages of a dialect."""
+    return any(_SAID.fullmatch(name) for name in names)
+
+
 def attributes_in_our_words(at: Mapping[str, Any]) -> dict[str, Any]:
     """`in_our_words` of attributes as Python has them, and the messages; only what is not there."""
     if a.GEN_AI_OPERATION_NAME in at:
@@ -107,17 +135,14 @@ def _translated(at: Mapping[str, T], operation: str, make: Callable[[str], T]) -
             if value is not None:
                 found[ours] = value
                 break
-    entity = at.get("traceloop.entity.name")
+    entity = at.get(_ENTITY)
     if entity is not None and operation in _ENTITIES:
         found.setdefault(_ENTITIES[operation], entity)
     return found
 
 
 def _messages(at: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    rows: dict[str, dict[int, dict[str, Any]]] = {
-        a.GEN_AI_INPUT_MESSAGES: {},
-        a.GEN_AI_OUTPUT_MESSAGES: {},
-    }
+    rows: dict[str, dict[int, dict[str, Any]]] = {name: {} for name in _MESSAGES}
     for name, value in at.items():
         found = _SAID.fullmatch(name)
         if found is not None:

@@ -382,19 +382,23 @@ def test_a_reader_does_not_write(tmp_path: Path):
 
 def test_a_store_of_an_older_version_is_brought_to_this_one(server: PostgresServer, tmp_path: Path):
     store = ENGINE.writer(tmp_path)
-    store.commit(Batch([span_of(b"i" * 16, 1)]))
+    body = Content.of(os.urandom(600_000))
+    needed = Fact(1, 1, "playhead.state", body=body, instance=b"i" * 16, seq=0, trace_id=b"i" * 16)
+    store.commit(Batch([span_of(b"i" * 16, 1)], [needed]))
     store.close()
     schema = split_schema(ENGINE.url(tmp_path))[1]
     with server.connect() as connection:  # what later versions have added
         connection.execute(f"SET search_path TO {schema}".encode())
-        connection.execute("DROP TABLE owner, place, strand, signature; DROP INDEX run_origin")
+        connection.execute("DROP TABLE owner, place, strand, signature, blob_use; DROP INDEX run_origin")
         connection.execute("UPDATE version SET number = 1")
     store = ENGINE.writer(tmp_path)
     assert list(store.spans(b"i" * 16)) == [span_of(b"i" * 16, 1)]
+    assert list(store.verify()) == []
+    assert store.delete([b"i" * 16]).blobs == 1
     store.close()
     with server.connect() as connection:
         connection.execute(f"SET search_path TO {schema}".encode())
-        assert connection.execute("SELECT number FROM version").fetchone() == (4,)
+        assert connection.execute("SELECT number FROM version").fetchone() == (5,)
         assert connection.execute("SELECT count(*) FROM owner").fetchone() == (1,)
         assert connection.execute("SELECT count(*) FROM place").fetchone() == (0,)
 

@@ -10,6 +10,7 @@ import msgspec
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_semconv import attributes as a
+from playhead_semconv.dialects import attributes_in_our_words, says_messages
 from playhead_semconv.otlp import attributes_of
 
 LARGE_BYTES = 1024
@@ -123,21 +124,32 @@ class SeenTrace:
 
 
 def seen_of(envelope: ResourceSpans, *, whole: bool = False) -> Seen:
-    """The one span of an envelope; ``whole``: with its large values."""
+    """The one span of an envelope; ``whole``: with its large values.
+
+    What a dialect calls otherwise is there under the conventions' name too.
+    """
     scoped = envelope.scope_spans[0]
     span = scoped.spans[0]
-    small: dict[str, Any] = {}
+    resource = attributes_of(envelope.resource.attributes)
     left_out: set[str] = set()
     if whole:
-        small = attributes_of(span.attributes)
+        found = attributes_of(span.attributes)
     else:
         kept = [pair for pair in span.attributes if pair.ByteSize() <= LARGE_BYTES]
-        small = attributes_of(kept)
-        left_out = {pair.key for pair in span.attributes} - small.keys()
-        left_out = {pair.key for pair in span.attributes} - small.keys()
-        derived: Any = small.get(a.PLAYHEAD_DERIVED)
+        found = attributes_of(kept)
+        left_out = {pair.key for pair in span.attributes} - found.keys()
+        derived: Any = found.get(a.PLAYHEAD_DERIVED)
         if isinstance(derived, list):
-            left_out |= set(cast("list[str]", derived)) - small.keys()
+            left_out |= set(cast("list[str]", derived)) - found.keys()
+    if a.PLAYHEAD_INSTANCE not in resource:  # else its calls are told by spans of ours
+        cut = says_messages(left_out)
+        for name, value in attributes_in_our_words(found).items():
+            if isinstance(value, list):  # messages; elsewhere they are text
+                value = msgspec.json.encode(value).decode()
+                if cut or (not whole and len(value) > LARGE_BYTES):
+                    left_out.add(name)
+                    continue
+            found[name] = value
     return Seen(
         span_id=span.span_id,
         parent=span.parent_span_id,
@@ -147,8 +159,8 @@ def seen_of(envelope: ResourceSpans, *, whole: bool = False) -> Seen:
         end_ns=span.end_time_unix_nano,
         status=span.status.code,
         message=span.status.message,
-        attributes=small,
-        resource=attributes_of(envelope.resource.attributes),
+        attributes=found,
+        resource=resource,
         scope=attributes_of(scoped.scope.attributes)
         | {"name": scoped.scope.name, "version": scoped.scope.version},
         events=[

@@ -15,6 +15,7 @@ from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_semconv import attributes as a
+from playhead_semconv.dialects import elsewhere
 from playhead_semconv.otlp import value_of
 
 SIZE = 4
@@ -52,14 +53,19 @@ def more_key(name: str) -> bytes:
 
 
 def has(name: str) -> Need:
-    """A span has this name."""
-    return frozenset((name_key(name),))
+    """A span has this name, or what a dialect calls so."""
+    return frozenset((name_key(name), *(name_key(theirs) for theirs, _ in elsewhere(name))))
 
 
 def equals(name: str, *values: Any) -> Need:
-    """A span may have this name with one of these values."""
-    texts = (text_of(value) for value in values)
-    return frozenset((more_key(name), *(value_key(name, one) for one in texts if one is not None)))
+    """A span may have this name with one of these values, or what a dialect calls so."""
+    found = {more_key(name)}
+    for text in map(text_of, values):
+        if text is not None:
+            found.add(value_key(name, text))
+        for theirs, told in elsewhere(name, text):
+            found |= {name_key(theirs)} if told is None else {more_key(theirs), value_key(theirs, told)}
+    return frozenset(found)
 
 
 def text_of(value: Any) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -10,10 +9,6 @@ import pytest
 from support.batches import START_NS, span_of
 from support.handmade import TRACE
 
-from playhead_receiver.access import TokenBook
-from playhead_receiver.access.database import AccessFile
-from playhead_receiver.faces.routes import FACES
-from playhead_receiver.query.app import scopes
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 
@@ -195,29 +190,3 @@ def test_a_recorded_run_is_shown(api: httpx.Client, receiver: Receiver):
     [trace] = api.get(f"/api/traces/{TRACE.hex()}").json()["data"]
     assert len(trace["spans"]) == len(receiver.store.outline(TRACE))
     assert "chat gpt-4o" in {span["operationName"] for span in trace["spans"]}
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str, str]]:
-    """Where a receiver answers that wants tokens; one that may read, one that may send."""
-    folder = tmp_path_factory.mktemp("data")
-    file = AccessFile(folder)
-    book = TokenBook(file)
-    reader, sender = book.create("r", ["read"])[1], book.create("s", ["ingest"])[1]
-    file.close()
-    with Receiver(folder, http_port=0, grpc_port=None, query_port=0, guarded=True) as running:
-        yield running.query_endpoint, reader, sender
-
-
-@pytest.mark.parametrize(("method", "path"), sorted(scopes(FACES)))
-def test_the_faces_are_open_to_those_who_may_read(guarded: tuple[str, str, str], method: str, path: str):
-    endpoint, reader, sender = guarded
-    assert scopes(FACES)[method, path] == "read"
-
-    def status(token: str | None) -> int:
-        headers = {} if token is None else {"authorization": f"Bearer {token}"}
-        return httpx.request(method, f"{endpoint}{path}", headers=headers).status_code
-
-    assert status(None) == 401
-    assert status(sender) == 403
-    assert status(reader) in (200, 400, 404)

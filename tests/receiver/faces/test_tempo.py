@@ -8,6 +8,7 @@ import httpx
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, TracesData
 from support.batches import START_NS, span_of
+from support.dialects import OPENINFERENCE, OPENLLMETRY
 from support.handmade import TRACE
 from support.viewers import PROTOBUF, SPAN_KEYS, TRACE_KEYS, spans_of
 
@@ -176,6 +177,9 @@ def test_tags_and_their_values(api: httpx.Client, stored: Receiver, prefix: str)
     assert {"duration", "name", "status", "rootServiceName"} <= set(found["intrinsic"])
     only = api.get(f"{prefix}/api/v2/search/tags", params={"scope": "resource", **WINDOW}).json()
     assert [one["name"] for one in only["scopes"]] == ["resource"]
+    red = {"q": '{ .color = "red" }', "scope": "span", **WINDOW}
+    [only] = api.get(f"{prefix}/api/v2/search/tags", params=red).json()["scopes"]
+    assert only["tags"] == ["color"]
     assert "color" in api.get(f"{prefix}/api/search/tags", params=WINDOW).json()["tagNames"]
 
     def values(tag: str, **more: str) -> list[tuple[str, str]]:
@@ -186,6 +190,7 @@ def test_tags_and_their_values(api: httpx.Client, stored: Receiver, prefix: str)
     assert values("resource.service.name", q="{ status = error }") == [("string", "back")]
     assert values("span.size") == [("int", "7")]
     assert values("name") == [("string", "chat gpt-4o"), ("string", "plan"), ("string", "run")]
+    assert values("resource.service.name", q="{ status = ") == [("string", "back"), ("string", "front")]
     assert ("keyword", "error") in values("status")
     assert ("keyword", "client") in values("kind")
     old = api.get(f"{prefix}/api/search/tag/service.name/values", params=WINDOW)
@@ -220,7 +225,7 @@ def metrics(api: httpx.Client, q: str, **more: str) -> dict[Any, dict[int, float
     assert answer.status_code == 200, answer.text
     found: dict[Any, dict[int, float]] = {}
     for one in answer.json()["series"]:
-        assert one.keys() == {"labels", "samples", "promLabels", "exemplars"}
+        assert one.keys() == {"labels", "samples", "exemplars"}
         key = tuple((label["key"], *label["value"].values()) for label in one["labels"])
         assert all(int(sample["timestampMs"]) % 10_000 == 0 for sample in one["samples"])
         found[key] = {
@@ -273,7 +278,58 @@ def test_what_calls_cost(api: httpx.Client, receiver: Receiver):
 def test_a_number_over_all_of_the_time(api: httpx.Client, stored: Receiver):
     asked = {"q": "{} | count_over_time()", "start": str(START_S), "end": str(START_S + 20)}
     [series] = api.get("/api/metrics/query", params=asked).json()["series"]
+    assert series.keys() == {"labels", "value"}
     assert series["value"] == 3.0
+
+
+def test_numbers_beyond_a_limit(api: httpx.Client, stored: Receiver):
+    by = "{} | count_over_time() by(resource.service.name)"
+    assert metrics(api, f"{by} > 1") == {(("resource.service.name", "back"),): {0: 2.0}}
+    assert metrics(api, f"{by} | topk(1) < 2") == {(("resource.service.name", "back"),): {10: 0.0}}
+    assert metrics(api, "{} | max_over_time(duration) > 1500ms") == {
+        (("__name__", "max_over_time"),): {0: pytest.approx(1.999999)}
+    }
+    assert metrics(api, "{} | max_over_time(duration) >= 2s") == {}
+
+
+def test_a_comparison_with_a_time_of_its_own(api: httpx.Client, stored: Receiver):
+    """Those who drag over a stretch of a diagram compare it with the rest."""
+    second = 10**9
+
+    def chosen(begin_ns: int, end_ns: int) -> float:
+        found = metrics(api, f"{{}} | compare({{ status != ok }}, 10, {begin_ns}, {end_ns})")
+        return found.get((("__meta_type", "selection_total"), ("name", "nil")), {0: 0.0})[0]
+
+    assert chosen(START_NS, START_NS + second) == 3.0
+    assert chosen(START_NS + second, START_NS + 2 * second) == 0.0
+
+
+def test_spans_of_another_dialect_are_found_by_our_names(api: httpx.Client, receiver: Receiver):
+    told = {b"1" * 16: OPENINFERENCE, b"2" * 16: OPENLLMETRY}
+    long = {"llm.output_messages.0.message.content": "umbrella " * 500}
+    receiver.store.commit(Batch([span_of(trace, 1, **one) for trace, one in told.items()]))
+    receiver.store.commit(Batch([span_of(b"3" * 16, 1, **(OPENINFERENCE | long))]))
+    receiver.store.commit(
+        Batch([span_of(b"4" * 16, 1, instance=b"i" * 16, **OPENINFERENCE)])
+    )  # told by spans of ours, too
+    while receiver.store.index():
+        pass
+
+    def found(q: str) -> str:
+        traces = sorted(one["traceID"] for one in searched(api, q))
+        return "".join(bytes.fromhex(one)[:1].decode() for one in traces)
+
+    assert found('{ span.gen_ai.operation.name = "chat" }') == "123"
+    assert found('{ .gen_ai.request.model =~ "gpt-4o|gpt-5" && name != "run" }') == "123"
+    assert found("{ span.gen_ai.usage.input_tokens > 811 }") == "123"
+    assert found('{ span.gen_ai.output.messages =~ ".*umbrella umbrella.*" }') == "3"
+    assert found('{ span.gen_ai.input.messages =~ ".*Bonn.*" }') == "123"
+    assert found('{ span.gen_ai.operation.name = "embeddings" }') == ""
+    assert found('{ span.llm.model_name = "gpt-4o" }') == "134"
+    tokens = "{} | sum_over_time(span.gen_ai.usage.output_tokens) by(span.gen_ai.request.model)"
+    assert metrics(api, tokens)[(("span.gen_ai.request.model", "gpt-4o"),)][0] == 3 * 64
+    data = TracesData.FromString(api.get(f"/api/traces/{'31' * 16}", headers=PROTOBUF).content)
+    assert attributes_of(spans_of(data)[0].attributes) == OPENINFERENCE
 
 
 def test_a_point_leads_to_a_trace(api: httpx.Client, stored: Receiver):

@@ -65,7 +65,8 @@ def test_answers_are_as_described(receiver: Receiver, tmp_path: Path):
 
 @pytest.mark.acceptance
 @pytest.mark.parametrize("known", [KNOWN, ""], ids=["known", "any"])
-def test_answers_are_as_described_however_long_it_is_asked(
+def test_answers_are_as_described_however_they_follow_each_other(
     receiver: Receiver, tmp_path: Path, known: str
 ):
-    run_schemathesis(receiver, tmp_path, known, *(KEEPING if known else ()), "-n", "1000")
+    options = ("-n", "250", "--seed", "1")
+    run_schemathesis(receiver, tmp_path, known, *(KEEPING if known else ()), *options)

@@ -236,6 +236,22 @@ def test_a_sweep_takes_blobs_that_nothing_refers_to(tmp_path: Path):
     store.close()
 
 
+def test_a_blob_stays_while_any_run_needs_it(tmp_path: Path):
+    store: Any = open_store(tmp_path)
+    same = os.urandom(600_000)
+    for number in (1, 2):
+        body = Content.of(same)
+        fact = Fact(number, 1, "playhead.state", trace(number), body=body, instance=trace(number), seq=0)
+        store.commit(Batch([span_of(trace(number), 1)], [fact]))
+    (digest,) = store._blobs
+    assert store.delete([trace(1)]).blobs == 0
+    assert store._blobs.has(digest)
+    assert findings(store) == []
+    assert store.delete([trace(2)]).blobs == 1
+    assert not store._blobs.has(digest)
+    store.close()
+
+
 # Verifying
 
 
@@ -299,6 +315,12 @@ def test_a_missing_and_a_damaged_blob_are_found(stored: Path):
     assert len([one for one in problems if one.startswith("missing")]) == 1
     assert len([one for one in problems if "differs from its digest" in one]) == 1
     store.close()
+
+
+def test_a_need_that_is_not_noted_is_found(stored: Path):
+    found = damaged(stored, "DELETE FROM blob_use")
+    assert {what for what, _ in found} == {"blob"}
+    assert all(problem.endswith("it is not noted") or "are noted" in problem for _, problem in found)
 
 
 # Retention

@@ -118,7 +118,9 @@ def tempo_router(prefix: str = "", *, for_jaeger_too: bool = False) -> APIRouter
 
     @router.get("/api/v2/search/tags")
     def tags_v2(request: Request, asked: Reading) -> Response:
-        names = tags(_traces(request, asked), _window(request), request.query_params.get("scope", ""))
+        given = request.query_params
+        query = _completing(given.get("q", ""))
+        names = tags(_traces(request, asked), _window(request), given.get("scope", ""), query)
         limit = _number(request, "limit", MOST, MOST) or MOST
         scopes = [{"name": scope, "tags": some[:limit]} for scope, some in names.items()]
         return as_json({"scopes": scopes})
@@ -131,7 +133,7 @@ def tempo_router(prefix: str = "", *, for_jaeger_too: bool = False) -> APIRouter
 
     @router.get("/api/v2/search/tag/{tag:path}/values")
     def values_v2(request: Request, asked: Reading, tag: str) -> Response:
-        query = _query(request.query_params.get("q", ""))
+        query = _completing(request.query_params.get("q", ""))
         limit = _number(request, "limit", MOST, MOST) or MOST
         traces = _traces(request, asked)
         found = tag_values(traces, field_of(tag), _window(request), query, limit)
@@ -174,6 +176,14 @@ def _wants_protobuf(request: Request) -> bool:
 
 def _query(text: str) -> Query | None:
     return parse(text) if text.strip() else None
+
+
+def _completing(text: str) -> Query | None:
+    """The query that somebody is about to write; None where it says nothing yet."""
+    try:
+        return _query(text)
+    except UsageError:
+        return None
 
 
 def _by_tags(request: Request) -> Query:

@@ -13,7 +13,8 @@ from playhead_receiver.faces.reading import Traces
 from playhead_receiver.faces.spans import Seen
 from playhead_receiver.faces.tempo.searching import NAMES, Window, matching
 from playhead_receiver.faces.tempo.traceql import Matcher, Metric, Query
-from playhead_receiver.faces.tempo.traceql.tree import Cut, Field
+from playhead_receiver.faces.tempo.traceql.matching import ORDER
+from playhead_receiver.faces.tempo.traceql.tree import Cut, Field, Threshold
 from playhead_receiver.faces.tempo.traceql.values import Typed
 from playhead_semconv.errors import UsageError
 
@@ -50,7 +51,6 @@ def query_range(traces: Traces, query: Query, window: Window, step_ns: int) -> d
             {
                 "labels": _label_list(labels),
                 "samples": samples,
-                "promLabels": _prom(labels),
                 "exemplars": exemplars,
             }
         )
@@ -63,7 +63,7 @@ def instant(traces: Traces, query: Query, window: Window) -> dict[str, Any]:
     found = _computed(traces, query, window, lambda _: 0, range(1), length)
     return {
         "series": [
-            {"labels": _label_list(labels), "value": numbers[0], "promLabels": _prom(labels)}
+            {"labels": _label_list(labels), "value": numbers[0]}
             for labels, numbers, _ in found
             if numbers
         ],
@@ -105,6 +105,8 @@ def _computed(
     for stage in query.stages:
         if isinstance(stage, Cut):
             found = _cut(found, stage)
+        elif isinstance(stage, Threshold):
+            found = _beyond(found, stage)
     return found
 
 
@@ -148,7 +150,9 @@ def _named(metric: Metric) -> Labels:
 def _both_sides(matcher: Matcher, metric: Metric, span: Seen) -> Iterator[tuple[Labels, float]]:
     """Every attribute of a span, on the side on which the span is."""
     condition = metric.selection.condition if metric.selection else None
-    chosen = condition is None or matcher.holds(condition, span)
+    first_ns, last_ns = metric.numbers[1:] or (span.start_ns, span.start_ns)
+    chosen = first_ns <= span.start_ns <= last_ns
+    chosen = chosen and (condition is None or matcher.holds(condition, span))
     side = ("__meta_type", "selection" if chosen else "baseline")
     fields = [Field("intrinsic", name, text=name) for name in ("name", "kind", "status")]
     fields += [Field("span", name, text=f"span.{name}") for name in span.attributes]
@@ -227,6 +231,19 @@ def _cut(
     ]
 
 
+def _beyond(
+    found: list[tuple[Labels, dict[int, float], Series]], threshold: Threshold
+) -> list[tuple[Labels, dict[int, float], Series]]:
+    """The values that are so, and the series that have any."""
+    limit = _number((threshold.value.kind, threshold.value.value))
+    holds = ORDER[threshold.op]
+    kept = (
+        (labels, {step: value for step, value in numbers.items() if holds(value, limit)}, one)
+        for labels, numbers, one in found
+    )
+    return [one for one in kept if one[1]]
+
+
 def _first(matcher: Matcher, field: Field, span: Seen) -> str:
     for kind, value in matcher.values.of(field, span)[:1]:
         if kind in NAMES:
@@ -258,11 +275,6 @@ def _label_list(labels: Labels) -> list[dict[str, Any]]:
         }
         for key, value in labels
     ]
-
-
-def _prom(labels: Labels) -> str:
-    said = ", ".join(f"{key}={msgspec.json.encode(value).decode()}" for key, value in labels)
-    return f"{{{said}}}"
 
 
 def _exemplar(series: Series, value: float) -> dict[str, Any]:

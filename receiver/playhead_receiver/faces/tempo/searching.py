@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -57,12 +57,14 @@ def matching(traces: Traces, query: Query, window: Window) -> Iterator[SeenTrace
     return traces.looked_through(window.start_ns, window.end_ns, names, list(needs_of(query)))
 
 
-def tags(traces: Traces, window: Window, scope: str = "") -> dict[str, list[str]]:
-    """Names of attributes by scope, sorted."""
+def tags(
+    traces: Traces, window: Window, scope: str = "", query: Query | None = None
+) -> dict[str, list[str]]:
+    """Names of attributes by scope, of the spans that a query finds; sorted."""
     found: dict[str, set[str]] = {one: set() for one in (*SCOPES, "intrinsic")}
     found["intrinsic"] = {*INTRINSICS - {"parent"}, *SCOPED}
-    for trace in traces.looked_through(window.start_ns, window.end_ns):
-        for span in trace.spans:
+    for _, spans in _found(traces, window, query):
+        for span in spans:
             found["span"] |= span.attributes.keys() | span.left_out
             found["resource"] |= span.resource.keys()
             found["instrumentation"] |= span.scope.keys() - {"name", "version"}
@@ -84,16 +86,24 @@ def tag_values(
     if words is not None:
         return [("keyword", word) for word in sorted(words.values())]
     found: set[tuple[str, str]] = set()
-    names = {field.name} | {one.name for one in (query.fields() if query else ())}
-    needs = field_needs(field) | (needs_of(query) if query else set[Need]())
-    for trace in traces.looked_through(window.start_ns, window.end_ns, names, list(needs)):
-        matcher = Matcher(trace)
-        spans = trace.spans if query is None else matcher.spans(query.spans)
+    for matcher, spans in _found(traces, window, query, field):
         for span in spans:
             found |= {tag_value(one) for one in matcher.values.of(field, span)}
         if len(found) >= limit:
             break
     return sorted(found)[:limit]
+
+
+def _found(
+    traces: Traces, window: Window, query: Query | None, field: Field | None = None
+) -> Iterator[tuple[Matcher, Sequence[Seen]]]:
+    """The spans that a query finds, None: all; ``field``: it is asked of them, too."""
+    fields = [*(query.fields() if query else ()), *([field] if field else ())]
+    needs = (field_needs(field) if field else set[Need]()) | (needs_of(query) if query else set[Need]())
+    names = {one.name for one in fields}
+    for trace in traces.looked_through(window.start_ns, window.end_ns, names, list(needs)):
+        matcher = Matcher(trace)
+        yield matcher, trace.spans if query is None else matcher.spans(query.spans)
 
 
 def tag_value(typed: Typed) -> tuple[str, str]:

@@ -33,6 +33,7 @@ class Draft:
     """Rows by table, and what changes in rows that are there."""
 
     fact_runs: list[Row] = field(default_factory=list[Row])
+    blob_uses: list[Row] = field(default_factory=list[Row])
     ranges: dict[tuple[int, int], int | None] = field(default_factory=dict[tuple[int, int], int | None])
     """Instance and first → last, None where the stretch is part of another now."""
     contents: dict[tuple[int, bytes], int] = field(default_factory=dict[tuple[int, bytes], int])
@@ -75,6 +76,7 @@ class Draft:
         there = [(*key, last) for key, last in self.ranges.items() if last is not None]
         return [
             (_insert("fact_run", "int8 int8 int8 int8 bytea bytea"), self.fact_runs),
+            (_insert("blob_use", "bytea int8"), self.blob_uses),
             (
                 "DELETE FROM fact_range USING unnest(%s::int8[], %s::int8[]) AS gone(instance, first)"
                 " WHERE fact_range.instance = gone.instance AND fact_range.first = gone.first",

@@ -30,6 +30,7 @@ from playhead_receiver.store.prepare import (
     resource_key,
 )
 from playhead_receiver.store.protocol import Receipt
+from playhead_receiver.store.sql.blob_uses import uses_of
 from playhead_receiver.store.sql.frames import frames_at
 from playhead_receiver.store.sql.summaries import span_row
 from playhead_receiver.store.texts import Texts, frame_of
@@ -219,6 +220,7 @@ class Rows:
             self._draft.fact_runs.append(
                 (self.position, known.row, part.first, part.last, part.data, part.blobs)
             )
+            self._draft.blob_uses += uses_of(self.position, part.blobs)
             self._extend_range(known, part.first, part.last)
             self._index(known, part.facts, now_ns)
         return sum(len(part.facts) for part in fresh)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import psycopg
 
+from playhead_receiver.store.sql.blob_uses import note_uses
 from playhead_semconv.errors import StoreUnavailable
 
-VERSION = 4
+VERSION = 5
 
 _PLACES = """
 -- Where large bodies lie that are not in `blob`, and whose they are.
@@ -19,6 +22,11 @@ _SIGNATURES = """
 -- Keys of the attributes of a bundle's spans, but for those that an older bundle of the trace has.
 CREATE TABLE signature(bundle bigint PRIMARY KEY, trace_id bytea NOT NULL, keys bytea NOT NULL);
 ALTER TABLE signature ALTER COLUMN keys SET STORAGE EXTERNAL;
+"""
+
+_BLOB_USES = """
+-- Which blobs a frame of facts needs.
+CREATE TABLE blob_use(digest bytea NOT NULL, position bigint NOT NULL, PRIMARY KEY(digest, position));
 """
 
 _INDEX_AGAIN = """
@@ -147,9 +155,16 @@ ALTER TABLE fact_run ALTER COLUMN data SET STORAGE EXTERNAL;
 """
     + _PLACES
     + _SIGNATURES
+    + _BLOB_USES
 )
 
-MIGRATIONS: dict[int, str] = {
+
+def _to_5(connection: psycopg.Connection) -> None:
+    connection.execute(_BLOB_USES)
+    note_uses(connection, "%s")
+
+
+MIGRATIONS: dict[int, str | Callable[[psycopg.Connection], None]] = {
     1: _PLACES,
     2: """
     CREATE TABLE strand(
@@ -159,8 +174,9 @@ MIGRATIONS: dict[int, str] = {
     CREATE INDEX run_origin ON run(origin COLLATE "C") WHERE origin <> '';
     """,
     3: _SIGNATURES + _INDEX_AGAIN,
+    4: _to_5,
 }
-"""What makes the next schema of each one; forward only."""
+"""What makes the next schema of each one, as SQL or a function; forward only."""
 
 _LOCK = 0x706C6864
 """Of those who look at the schema, so that only one makes it."""
@@ -192,5 +208,9 @@ def bring_up_to_date(connection: psycopg.Connection, schema: str, place: str) ->
                 hint="pip install -U playhead-receiver",
             )
         for older in range(version, VERSION):
-            connection.execute(MIGRATIONS[older])  # type: ignore[arg-type]
+            step = MIGRATIONS[older]
+            if callable(step):
+                step(connection)
+            else:
+                connection.execute(step)  # type: ignore[arg-type]
             connection.execute("UPDATE version SET number = %s", (older + 1,))

@@ -15,6 +15,7 @@ import msgspec
 
 from playhead_receiver.store.cutting import DIGEST_BYTES
 from playhead_receiver.store.prepare import bare_run, blob_digests, pack_bare
+from playhead_receiver.store.sql.blob_uses import forget_uses
 from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.frames import delete_frame, frame_at, frames_at, put_frame
 from playhead_receiver.store.sql.shared import release
@@ -153,7 +154,7 @@ class Deletion:
         shared: Any = self._db.execute(
             "SELECT 1 FROM run_instance WHERE instance = ? LIMIT 1", (instance,)
         ).get
-        runs = list(
+        runs: list[Any] = list(
             self._db.execute(
                 "SELECT position, last - first + 1, data, blobs FROM fact_run WHERE instance = ?"
                 " ORDER BY first",
@@ -161,7 +162,7 @@ class Deletion:
             )
         )
         for *_, blobs in runs:
-            self.blobs |= blob_digests(blobs)  # type: ignore[arg-type]
+            self.blobs |= blob_digests(blobs)
         if shared is not None:
             self._empty_facts(instance, traces, runs)
             return
@@ -169,8 +170,9 @@ class Deletion:
             "SELECT coalesce(sum(last - first + 1), 0) FROM fact_range WHERE instance = ?", (instance,)
         ).get
         self.facts += int(found)
-        for position, count, *_ in runs:
+        for position, count, _, blobs in runs:
             self._unsearch_facts(position, count)
+            forget_uses(self._db, position, blob_digests(blobs))
         for table in _OF_AN_INSTANCE:
             self._delete(table, "instance", instance)
         self._delete("instance", "id", instance)
@@ -203,10 +205,11 @@ class Deletion:
                 position, len(facts), [one != fact for one, fact in zip(emptied, facts, strict=True)]
             )
             self.facts += sum(one != fact for one, fact in zip(emptied, facts, strict=True))
+            packed, left = pack_bare(emptied, blobs)
             self._db.execute(
-                "UPDATE fact_run SET data = ?, blobs = ? WHERE position = ?",
-                (*pack_bare(emptied, blobs), position),
+                "UPDATE fact_run SET data = ?, blobs = ? WHERE position = ?", (packed, left, position)
             )
+            forget_uses(self._db, position, blob_digests(blobs) - blob_digests(left))
             for fact, old in zip(emptied, facts, strict=True):
                 if old.body is not None and fact.body is None:
                     self._db.execute(

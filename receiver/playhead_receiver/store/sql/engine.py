@@ -9,10 +9,10 @@ from typing import Generic, TypeVar
 
 from playhead_receiver.store.cutting import Cutter
 from playhead_receiver.store.fold import SpanRow
-from playhead_receiver.store.prepare import blob_digests
 from playhead_receiver.store.protocol import Change, Query, RunSummary, StoredSpan
 from playhead_receiver.store.resolve import resolve
 from playhead_receiver.store.shelves import Shelves
+from playhead_receiver.store.sql.blob_uses import unused
 from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.deletion import Deletion
 from playhead_receiver.store.sql.part import part_of_run
@@ -154,10 +154,10 @@ class SqlStore(Generic[D]):
 
         Commits are held up for a few at a time only.
         """
-        unused, deleted = sorted(self._unused(candidates)), 0
-        for at in range(0, len(unused), DELETED_AT_ONCE):
+        wanted, deleted = sorted(unused(self._reader, candidates)), 0
+        for at in range(0, len(wanted), DELETED_AT_ONCE):
             with self._commits_held():
-                gone = self._unused(unused[at : at + DELETED_AT_ONCE])
+                gone = unused(self._reader, wanted[at : at + DELETED_AT_ONCE])
                 for digest in gone:
                     self._blobs.delete(digest)
             deleted += len(gone)
@@ -166,14 +166,6 @@ class SqlStore(Generic[D]):
     def _commits_held(self) -> AbstractContextManager[None]:
         """No commit that refers to blobs is under way, of anybody, in the ``with`` block."""
         raise NotImplementedError
-
-    def _unused(self, candidates: Collection[bytes]) -> set[bytes]:
-        """Those to which nothing refers that was committed."""
-        left = set(candidates)
-        if left:
-            for (offloaded,) in self._reader.all("SELECT blobs FROM fact_run WHERE blobs IS NOT NULL"):
-                left -= blob_digests(offloaded)
-        return left
 
     def _closed(self) -> None:
         """Everything is let go of: say so, once."""

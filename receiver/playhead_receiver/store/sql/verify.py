@@ -8,7 +8,8 @@ from typing import Any
 from playhead_receiver.span_view import open_frame, parse_span
 from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.cutting import DIGEST_BYTES
-from playhead_receiver.store.prepare import blob_digests, open_run
+from playhead_receiver.store.prepare import open_run
+from playhead_receiver.store.sql.blob_uses import uses_of
 from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.frames import frames_at
 from playhead_receiver.store.sql.summaries import COLUMNS, differs, stored_run
@@ -104,13 +105,17 @@ def _is_linked(db: Db, address: int, bundle: int) -> bool:
     return found is not None
 
 
+_IS_USED = "SELECT 1 FROM blob_use WHERE digest = ? AND position = ?"
+
+
 def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
     there: dict[int, list[tuple[int, int]]] = {}
     rows: Any = db.execute(
-        "SELECT fact_run.instance, first, last, data, blobs, instance.instance FROM fact_run"
+        "SELECT position, fact_run.instance, first, last, data, blobs, instance.instance FROM fact_run"
         " LEFT JOIN instance ON instance.id = fact_run.instance ORDER BY fact_run.instance, first"
     )
-    for row, first, last, data, offloaded, instance in rows:
+    uses = 0
+    for position, row, first, last, data, offloaded, instance in rows:
         name = "an unknown process" if instance is None else instance.hex()
         where = f"{name} {first}-{last}"
         ranges = there.setdefault(row, [])
@@ -119,9 +124,13 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
         else:
             ranges.append((first, last))
         try:
-            for digest in blob_digests(offloaded):
-                if not blobs.has(digest):
-                    yield Finding("blob", digest.hex(), f"missing, and {where} needs it")
+            for use in uses_of(position, offloaded):
+                uses += 1
+                digest = use[0].hex()
+                if not blobs.has(use[0]):
+                    yield Finding("blob", digest, f"missing, and {where} needs it")
+                if db.execute(_IS_USED, use).get is None:
+                    yield Finding("blob", digest, f"that {where} needs it is not noted")
             facts = open_run(data, offloaded, blobs)
         except StoreUnavailable:  # nothing can be said
             raise
@@ -136,6 +145,9 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
             if whole and body is not None and digest_of(body.inline or b"") != body.digest:
                 if body.size == len(body.inline or b""):
                     yield Finding("facts", f"{name} {fact.seq}", "its body differs from its digest")
+    noted = int(db.execute("SELECT count(*) FROM blob_use").get)
+    if noted != uses:
+        yield Finding("blob", "blob_use", f"{noted} uses of blobs are noted, there are {uses}")
     rows = db.execute("SELECT instance, first, last FROM fact_range ORDER BY instance, first")
     said: dict[int, list[tuple[int, int]]] = {}
     for row, first, last in rows:

@@ -8,6 +8,7 @@ import apsw
 
 from playhead_receiver.span_view import Label, Usage, open_frame, parse_span, summarize
 from playhead_receiver.store.prepare import encode_label
+from playhead_receiver.store.sql.blob_uses import note_uses
 from playhead_receiver.store.sql.frames import frames_at
 from playhead_receiver.store.texts import Texts
 from playhead_semconv.errors import PlayheadError
@@ -88,3 +89,12 @@ def to_6(db: apsw.Connection) -> None:
                 (conversation, trace_id),
             )
     db.execute("DROP TABLE span_5; CREATE UNIQUE INDEX span_identity ON span(trace_id, span_id)")
+
+
+def to_9(db: apsw.Connection) -> None:
+    """Note which facts need which blobs."""
+    db.execute(
+        "CREATE TABLE blob_use(digest BLOB NOT NULL, position INTEGER NOT NULL,"
+        " PRIMARY KEY(digest, position)) WITHOUT ROWID"
+    )
+    note_uses(db)

@@ -24,6 +24,7 @@ from playhead_receiver.store.prepare import (
     resource_key,
 )
 from playhead_receiver.store.protocol import Receipt
+from playhead_receiver.store.sql.blob_uses import uses_of
 from playhead_receiver.store.sql.frames import frames_at
 from playhead_receiver.store.sql.shared import Shared
 from playhead_receiver.store.sql.summaries import span_row
@@ -43,7 +44,7 @@ REMEMBERED = 4096
 class Rows:
     """The writer's hands: knows the tables, remembers what it saw. Used by one thread.
 
-    `forget` after a rollback: what is remembered may then not be true.
+    `begin` and `write`; `forget` after a rollback: what is remembered may then not be true.
     """
 
     def __init__(self, connection: apsw.Connection, blobs: Blobs) -> None:
@@ -59,10 +60,17 @@ class Rows:
         self._traces: dict[int, bytes] = {}
         self.position = 0
         self._bundle = 0
-        self.forget()
+        self._counted = False
+
+    def begin(self) -> None:
+        """Once per transaction, in it."""
+        if not self._counted:
+            row: Any = self._db.execute("SELECT position, bundle FROM counter").get
+            self.position, self._bundle = row
+            self._counted = True
 
     def forget(self) -> None:
-        """Forget everything and read the counters again."""
+        """Forget everything; nothing is read, as the disk may have failed."""
         self._instances.forget()
         self._resources.forget()
         self._labels.forget()
@@ -71,8 +79,7 @@ class Rows:
         self._texts.clear()
         self._new_texts.clear()
         self._traces.clear()
-        row: Any = self._db.execute("SELECT position, bundle FROM counter").get
-        self.position, self._bundle = row
+        self._counted = False
 
     def write(self, prepared: Prepared) -> Receipt:
         """Write one batch; the transaction is the caller's."""
@@ -114,6 +121,8 @@ class Rows:
                 "INSERT INTO fact_run VALUES (?, ?, ?, ?, ?, ?)",
                 (self.position, known.row, part.first, part.last, part.data, part.blobs),
             )
+            if part.blobs is not None:
+                self._insert("blob_use", uses_of(self.position, part.blobs))
             self._instances.extend_range(known, part.first, part.last)
             self._index(known, part.facts, now_ns)
         return sum(len(part.facts) for part in fresh)

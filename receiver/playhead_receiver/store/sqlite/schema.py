@@ -9,11 +9,11 @@ from pathlib import Path
 
 import apsw
 
-from playhead_receiver.store.sqlite.migration import to_6
+from playhead_receiver.store.sqlite.migration import to_6, to_9
 from playhead_semconv.errors import StoreUnavailable
 
 FILE = "store.sqlite"
-VERSION = 8
+VERSION = 9
 APPLICATION_ID = 0x706C6864
 BUSY_TIMEOUT_MS = 10_000
 
@@ -46,6 +46,9 @@ CREATE TABLE fact_run(
     instance INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
     data BLOB NOT NULL, blobs BLOB);
 CREATE UNIQUE INDEX fact_run_place ON fact_run(instance, first);
+-- Which blobs such a frame needs.
+CREATE TABLE blob_use(
+    digest BLOB NOT NULL, position INTEGER NOT NULL, PRIMARY KEY(digest, position)) WITHOUT ROWID;
 
 -- Where the bytes of a digest are first on a tape; of a blob, each of its parts.
 CREATE TABLE content(
@@ -172,18 +175,22 @@ MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
     CREATE INDEX strand_above ON strand(instance, above) WHERE above IS NOT NULL;
     CREATE INDEX run_origin ON run(origin) WHERE origin <> '';
     """,
+    8: to_9,
 }
 """What makes the next schema of each one, as SQL or a function; forward only."""
 
 _UNAVAILABLE = (
+    OSError,
     apsw.BusyError,
     apsw.CantOpenError,
     apsw.CorruptError,
     apsw.FullError,
     apsw.IOError,
     apsw.LockedError,
+    apsw.NoMemError,
     apsw.NotADBError,
     apsw.PermissionsError,
+    apsw.ProtocolError,
     apsw.ReadOnlyError,
 )
 

@@ -27,7 +27,7 @@ from playhead_receiver.faces.tempo.traceql.tree import (
 )
 from playhead_receiver.faces.tempo.traceql.values import Typed, Values
 
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {
+ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
     ">": operator.gt,
@@ -207,7 +207,7 @@ def _compared(op: str, left: list[Typed], right: list[Typed]) -> bool:
         return bool(pairs) and all(a[1] != b[1] for a, b in pairs)
     if op != "=" and any(a[0] in ("bool", "status", "kind") for a, _ in pairs):
         return False
-    return any(_ORDER[op](a[1], b[1]) for a, b in pairs)
+    return any(ORDER[op](a[1], b[1]) for a, b in pairs)
 
 
 def _alike(left: str, right: str) -> bool:

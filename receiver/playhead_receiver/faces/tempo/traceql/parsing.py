@@ -25,6 +25,7 @@ from playhead_receiver.faces.tempo.traceql.tree import (
     Select,
     Spans,
     Stage,
+    Threshold,
     Unary,
     Where,
 )
@@ -88,7 +89,8 @@ METRICS = frozenset(
         "compare",
     )
 )
-COMPARISONS = ("=", "!=", "=~", "!~", ">", ">=", "<", "<=")
+THRESHOLDS = ("=", "!=", ">", ">=", "<", "<=")
+COMPARISONS = (*THRESHOLDS, "=~", "!~")
 STRUCTURAL = frozenset(
     (">", ">>", "<", "<<", "~", "!>", "!>>", "!<", "!<<", "!~", "&>", "&>>", "&<", "&<<", "&~")
 )
@@ -166,18 +168,25 @@ class _Parser:
     # Sets of spans and what is done with them
 
     def query(self) -> Query:
-        spans = self._spans()
-        stages: list[Stage] = []
-        while self._accept("|"):
+        # A query may begin with a stage: then it is about all spans.
+        bare = self._next.kind == "word"
+        spans = Filter(None) if bare else self._spans()
+        stages = [self._stage()] if bare else list[Stage]()
+        while True:
+            if stages and isinstance(stages[-1], Metric | Cut) and self._is(*THRESHOLDS):
+                op = self._take().text
+                stages.append(Threshold(op, self._value()))
+            if not self._accept("|"):
+                break
             stages.append(self._stage())
         hints = self._hints() if self._accept("with") else {}
         if self._next.kind != "end":
             raise self._wrong("expected | or the end")
         metrics = [at for at, one in enumerate(stages) if isinstance(one, Metric)]
         if len(metrics) > 1 or any(
-            not isinstance(one, Cut) for one in (stages[metrics[0] + 1 :] if metrics else ())
+            not isinstance(one, Cut | Threshold) for one in (stages[metrics[0] + 1 :] if metrics else ())
         ):
-            raise UsageError("invalid TraceQL query: nothing follows a metric but topk and bottomk")
+            raise UsageError("invalid TraceQL query: only topk, bottomk and comparisons follow a metric")
         if not metrics and any(isinstance(one, Cut) for one in stages):
             raise UsageError("invalid TraceQL query: topk and bottomk follow a metric")
         return Query(spans, tuple(stages), hints)
@@ -240,8 +249,10 @@ class _Parser:
             return Coalesce()
         if name in ("topk", "bottomk"):
             count = self._number()
+            if not isinstance(count, int) or count < 1:
+                raise self._wrong(f"{name} wants a whole number above 0")
             self._expect(")")
-            return Cut(name, int(count))
+            return Cut(name, count)
         if name in METRICS:
             return self._metric(name)
         if name in AGGREGATES:
@@ -254,11 +265,7 @@ class _Parser:
         self._expect(")")
         if not self._is(*COMPARISONS):
             raise self._wrong("expected a comparison")
-        op = self._take().text
-        value = self._unary()
-        if not isinstance(value, Literal_):
-            raise self._wrong("expected a value")
-        return Aggregate(name, field, op, value)
+        return Aggregate(name, field, self._take().text, self._value())
 
     def _metric(self, name: str) -> Metric:
         field: Expression | None = None
@@ -277,6 +284,8 @@ class _Parser:
             by = self._list()
         if name == "quantile_over_time" and not numbers:
             raise self._wrong("quantile_over_time wants quantiles")
+        if name == "compare" and len(numbers) not in (0, 1, 3):
+            raise self._wrong("compare wants a filter, how many values, and the begin and end of a time")
         return Metric(name, field, tuple(numbers), by, selection)
 
     def _list(self) -> tuple[Field, ...]:
@@ -304,11 +313,14 @@ class _Parser:
                 self._expect(")")
                 return found
 
-    def _number(self) -> float:
+    def _value(self) -> Literal_:
         value = self._unary()
         if not isinstance(value, Literal_) or value.kind not in ("number", "duration"):
             raise self._wrong("expected a number")
-        return value.value
+        return value
+
+    def _number(self) -> float:
+        return self._value().value
 
     # Conditions
 

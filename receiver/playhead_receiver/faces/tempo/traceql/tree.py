@@ -112,7 +112,14 @@ class Cut(msgspec.Struct, frozen=True):
     count: int
 
 
-Stage: TypeAlias = Where | Select | GroupBy | Coalesce | Aggregate | Metric | Cut
+class Threshold(msgspec.Struct, frozen=True):
+    """``| rate() > 10``: the values of a metric that are so."""
+
+    op: str
+    value: Literal_
+
+
+Stage: TypeAlias = Where | Select | GroupBy | Coalesce | Aggregate | Metric | Cut | Threshold
 
 
 class Query(msgspec.Struct, frozen=True):
