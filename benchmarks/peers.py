@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sqlite3
@@ -10,6 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -47,6 +49,7 @@ class Peer:
                 stderr=log,
                 start_new_session=True,
             )
+        atexit.register(self.stop, signal.SIGKILL)
         deadline = time.monotonic() + PATIENCE_S
         while not self._answers():
             if self.process.poll() is not None or time.monotonic() > deadline:
@@ -78,8 +81,9 @@ class Peer:
             return 0
 
     def stop(self, number: int) -> None:
-        """Send a signal to all its processes, wait for the end."""
-        os.killpg(self.process.pid, number)
+        """Send a signal to all its processes, wait for the end. Idempotent."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, number)
         self.process.wait(120)
 
     def _answers(self) -> bool:
