@@ -11,7 +11,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -82,7 +81,7 @@ class Peer:
 
     def stop(self, number: int) -> None:
         """Send a signal to all its processes, wait for the end. Idempotent."""
-        with suppress(ProcessLookupError):
+        if self.process.poll() is None:
             os.killpg(self.process.pid, number)
         self.process.wait(120)
 
