@@ -20,6 +20,7 @@ from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.intake.http import http_app
 from playhead_receiver.listening import HttpServer, Tls, bracketed, is_loopback, port_taken
 from playhead_receiver.lock import WriterLock
+from playhead_receiver.references import References
 from playhead_receiver.store import Upkeep, open_store
 from playhead_receiver.store.retention import Policy
 from playhead_semconv.errors import ConfigurationError, UsageError
@@ -45,7 +46,7 @@ class Receiver:
     ``token``: one that opens everything; those of the folder's `TokenBook` open what they are for. A
     token is needed where ``guarded``, where ``token`` is given, and where ``host`` is not loopback.
     ``limit_bytes``: the largest request, after decompression. ``policy``: how long runs are kept; None:
-    for ever. ``faces``: what other viewers are given. ``references``: folders of what spans refer to.
+    for ever. ``faces``: what other viewers are given. ``references``: places of what spans refer to.
 
     Errors of `start`: `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`,
     `UsageError` if a port is taken, `ConfigurationError` if ``host`` is not loopback and there is no
@@ -69,7 +70,7 @@ class Receiver:
         limit_bytes: int = MAX_BYTES,
         policy: Policy | None = None,
         faces: Limits = Limits(),  # noqa: B008, frozen
-        references: Sequence[str] = (),
+        references: References | None = None,
     ) -> None:
         self.data_dir = Path(data_dir)
         self._store_url = store
@@ -83,7 +84,7 @@ class Receiver:
         self._limit_bytes = limit_bytes
         self._policy = policy
         self._faces = faces
-        self._references = references
+        self._references = references or References()
         self._lock: WriterLock | None = None
         self._store: Upkeep | None = None
         self._tenants: Tenants | None = None
@@ -142,13 +143,21 @@ class Receiver:
                 hint="playhead token create, or export PLAYHEAD_TOKEN=…, or bind to 127.0.0.1",
             )
         guard = Guard(book, static=self._token, required=self._guarded)
+
+        def deleted(tenant: str, by: str, trace_id: str) -> None:
+            if guard.required:
+                audit.note("", by, tenant, "delete", trace_id)
+
         try:
             self._lock = WriterLock.take(self.data_dir)
             self._store = open_store(
-                self._store_url or self.data_dir, lock=self._lock, blobs=self._blobs_url
+                self._store_url or self.data_dir,
+                lock=self._lock,
+                blobs=self._blobs_url,
+                references=self._references,
             )
             tenants = self._tenants = Tenants(
-                self.data_dir, self._store, self._store_url, self._policy, self._blobs_url
+                self.data_dir, self._store, self._store_url, self._policy, self._blobs_url, deleted
             )
             for destination in self._forward:
                 relay = Relay(destination, self.data_dir)
@@ -244,7 +253,6 @@ class Receiver:
     ) -> None:
         from playhead_receiver.faces.routes import FACES
         from playhead_receiver.query import query_app  # heavy, and an embedded receiver has none
-        from playhead_receiver.query.references import References
         from playhead_receiver.query.serving import Serving
 
         serving = Serving(
@@ -254,7 +262,7 @@ class Receiver:
             shown,
             self._destinations,
             version("playhead-receiver"),
-            References(self._references),
+            self._references,
         )
         self._serving = serving
         self._query = HttpServer(
