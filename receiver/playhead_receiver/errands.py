@@ -6,7 +6,6 @@ Whoever may write to the folder may ask; it is the owner's alone. A file is aske
 
 from __future__ import annotations
 
-import os
 import time
 import uuid
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from playhead_receiver.durable import keep
 from playhead_receiver.lock import running
 from playhead_receiver.store import Upkeep
 from playhead_receiver.store.retention import Policy, apply
@@ -82,7 +82,7 @@ def ask(data_dir: Path, errand: Errand) -> Answer:
     folder.mkdir(mode=0o700, exist_ok=True)
     name = uuid.uuid4().hex
     asked, answered = folder / (name + ASK), folder / (name + ANSWER)
-    _write(asked, msgspec.json.encode(errand))
+    keep(asked, msgspec.json.encode(errand))
     try:
         while not answered.exists():
             if running(data_dir) is None and not answered.exists():
@@ -111,13 +111,6 @@ def serve(data_dir: Path, store: Upkeep, note: Callable[[str], None]) -> int:
         except PlayheadError as problem:
             answer = Answer(problem.what, problem.hint)
         with suppress(OSError):
-            _write(path.with_suffix(ANSWER), msgspec.json.encode(answer))
+            keep(path.with_suffix(ANSWER), msgspec.json.encode(answer))
             path.unlink(missing_ok=True)
     return len(asked)
-
-
-def _write(path: Path, data: bytes) -> None:
-    draft = path.with_suffix(".draft")
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-        file.write(data)
-    os.rename(draft, path)

@@ -109,7 +109,7 @@ def require_identical(home: Home, times: int) -> None:
             assert report["fidelity"]["exact"] == report["asked"] > 0
 
 
-@times(2)
+@times(1)
 def test_fifteen_steps_are_replayed_exactly(tmp_path: Path, times: int):
     diary = tmp_path / "diary.txt"
     diary.write_text("before\n")
@@ -132,10 +132,8 @@ def test_a_script_twice_as_nasty_is_replayed_exactly(tmp_path: Path, times: int,
         assert hashlib.sha256((tmp_path / "notes.db").read_bytes()).hexdigest() == notes
 
 
-@pytest.mark.parametrize(
-    ("script", "times"),
-    [("fifteen.py", 1), *[pytest.param(one, 20, marks=LONG) for one in SCRIPTS]],
-)
+@times()
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_at_causal_level_every_request_gets_its_own_answer(tmp_path: Path, script: str, times: int):
     """What interleaves otherwise, and what is therefore asked otherwise, is said."""
     (tmp_path / "diary.txt").write_text("before\n")

@@ -20,7 +20,10 @@ _NOBODY = 65534
 
 
 class PostgresServer:
-    """A server with data of its own in a temporary folder. `start` also after `kill`."""
+    """A server with data of its own in a temporary folder. `start` also after `kill`.
+
+    It does not wait for the disk: it is killed, not the machine, and the kernel keeps what it wrote.
+    """
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="playhead-pg-", dir="/tmp"))
@@ -50,7 +53,7 @@ class PostgresServer:
                     self._binaries / "postgres",
                     *("-D", self._data),
                     *("-k", self.folder, "-h", ""),
-                    *("-c", "shared_buffers=32MB", "-c", "max_connections=60"),
+                    *("-c", "shared_buffers=32MB", "-c", "max_connections=60", "-c", "fsync=off"),
                 ],
                 stdout=log,
                 stderr=log,

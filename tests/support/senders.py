@@ -127,6 +127,14 @@ class Standing:
         assert self.process.stdout is not None
         self.http, self.grpc = self.process.stdout.readline().split()
 
+    @staticmethod
+    def refused(data_dir: Path, within: Sequence[str] = ()) -> str:
+        """What one says that does not start."""
+        command = [*within, sys.executable, "-c", STAND, str(data_dir)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1
+        return done.stderr
+
     def kill(self) -> None:
         """SIGKILL."""
         self.process.kill()
@@ -163,6 +171,15 @@ def more(senders: Sequence[Sender], count: int) -> None:
     """Wait until so many more requests were acknowledged."""
     enough = total(senders) + count
     until(lambda: total(senders) >= enough, "acknowledged enough")
+
+
+def all_are_refused(senders: Sequence[Sender]) -> None:
+    """Wait until each of them was told to come again, and again."""
+    before = [sender.refused for sender in senders]
+    until(
+        lambda: all(sender.refused > was + 1 for sender, was in zip(senders, before, strict=True)),
+        "refused",
+    )
 
 
 def nothing_is_missing(data_dir: Path, senders: Sequence[Sender], within: Sequence[str] = ()) -> None:

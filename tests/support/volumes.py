@@ -1,11 +1,19 @@
-"""Small file systems that a test can fill: a tmpfs in namespaces of its own."""
+"""File systems that a test can fill (a tmpfs in namespaces of its own) or break (ext4 in a file)."""
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+
+SHUT_DOWN = """
+import fcntl, os, struct, sys
+fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack("I", 2))
+"""
+"""``EXT4_IOC_SHUTDOWN`` without a last word to the journal."""
 
 
 class Volume:
@@ -27,26 +35,95 @@ class Volume:
         target = str(self._holder.pid)
         self.within = ("nsenter", "--target", target, "--user", "--mount", "--preserve-credentials")
 
-    def fill(self) -> None:
-        """Leave not a byte."""
+    @contextmanager
+    def filled(self) -> Generator[None]:
+        """Not a byte is left."""
         self._do(f"cat /dev/zero >> {self._filler}; test $(stat -f -c %a {self._filler}) = 0")
-
-    def clear(self) -> None:
-        """Give back what `fill` took."""
+        yield
         self._do(f"rm {self._filler}")
 
-    def _do(self, command: str) -> None:
-        subprocess.run([*self.within, "sh", "-c", command], check=True, stderr=subprocess.DEVNULL)
+    def remount(self, how: str) -> bool:
+        """``ro`` or ``rw``; False where the system does not, as a file is open for writing."""
+        done = self._do(f"mount -o remount,{how} {self._filler.parent}", check=False)
+        return done.returncode == 0
+
+    def _do(self, command: str, *, check: bool = True) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            [*self.within, "sh", "-c", command], check=check, stderr=subprocess.DEVNULL
+        )
 
     def close(self) -> None:
         """Let go of it."""
         self._holder.communicate()
 
 
+class Journalled:
+    """An ext4 at ``folder`` that turns read-only with the first error; for root.
+
+    Seen only by commands that stand behind `within`. ``image``: the file that it lies in.
+    """
+
+    def __init__(self, folder: Path, image: Path, size_mib: int) -> None:
+        folder.mkdir()
+        self._folder, self._image = folder, image
+        with open(image, "xb") as file:
+            file.truncate(size_mib << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-e", "remount-ro", image], check=True)
+        self._holder = subprocess.Popen(
+            ["unshare", "--mount", "sh", "-c", "echo ready && exec cat"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self._holder.stdout is not None
+        assert self._holder.stdout.readline() == b"ready\n"
+        self.within = ("nsenter", "--target", str(self._holder.pid), "--mount")
+        self._mount()
+
+    def fail(self) -> None:
+        """An error: from here on nothing can be written until it is mended."""
+        source = self._do("findmnt", "-no", "SOURCE", self._folder).stdout.strip()
+        Path("/sys/fs/ext4", Path(source).name, "trigger_fs_error").write_text("by a test")
+
+    def cut(self) -> None:
+        """A power cut, as far as the file system can tell: nothing reaches the disk any more."""
+        self._do(sys.executable, "-c", SHUT_DOWN, self._folder)
+
+    def mend(self) -> None:
+        """What an administrator does about either. No file may be open."""
+        self._do("umount", self._folder)
+        assert self._do("fsck.ext4", "-fy", self._image, check=False).returncode < 4
+        self._mount()
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._holder.communicate()
+
+    def _mount(self) -> None:
+        self._do("mount", "-o", "loop", self._image, self._folder)
+
+    def _do(self, *words: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*self.within, *words], check=check, capture_output=True, text=True)
+
+
 @contextmanager
 def volume(folder: Path, size_mib: int) -> Generator[Volume]:
     """A `Volume`, closed at the end."""
     made = Volume(folder, size_mib)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def may_mount() -> bool:
+    """Whether a `Journalled` can be had here."""
+    return os.geteuid() == 0 and os.path.exists("/dev/loop-control")
+
+
+@contextmanager
+def journalled(folder: Path, image: Path, size_mib: int) -> Generator[Journalled]:
+    """A `Journalled`, closed at the end."""
+    made = Journalled(folder, image, size_mib)
     try:
         yield made
     finally:

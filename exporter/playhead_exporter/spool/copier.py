@@ -42,7 +42,7 @@ class Copier:
         sync: bool = False,
         write: Write = os.pwrite,
     ) -> None:
-        """``sync``: every copy is followed by fdatasync, and appends wait for it."""
+        """``sync``: a copy counts when it is synced, and appends wait for that."""
         self._spool = spool
         self._places = places
         self._budget = budget
@@ -170,14 +170,18 @@ class Copier:
                 return False
             self._writing_since = time.monotonic()
             fd = self._fd(head)
+            place = head.copied
             with memoryview(head.map) as data:
-                while head.copied < end:
-                    piece = data[head.copied : min(end, head.copied + PIECE_BYTES)]
-                    with piece:
-                        head.copied += self._write(fd, piece, head.copied)
+                while place < end:
+                    with data[place : min(end, place + PIECE_BYTES)] as piece:
+                        place += self._write(fd, piece, place)
+                    if not self._sync:
+                        head.copied = place
                     self._writing_since = time.monotonic()
             if self._sync:
                 os.fdatasync(fd)
+                os.posix_fallocate(fd, 0, 1)  # refused where the journal has stopped and a sync may lie
+                head.copied = place
             self._writing_since = None
         if rolled and (head.copied >= end or head.released or end == head.first_frame):
             self._finish(head)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from playhead_receiver.durable import keep
 from playhead_semconv.errors import StoreUnavailable
 from playhead_semconv.facts import digest_of
 
@@ -41,11 +42,7 @@ class CursorFile:
 
     def save(self, cursor: Cursor) -> None:
         """Keep the cursor; the one before stays whole until this one is. `StoreUnavailable`."""
-        draft = self._path.with_suffix(".draft")
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(msgspec.json.encode(cursor))
-            os.replace(draft, self._path)
+            keep(self._path, msgspec.json.encode(cursor))
         except OSError as problem:
             raise StoreUnavailable(f"{self._path} cannot be written", cause=str(problem)) from problem

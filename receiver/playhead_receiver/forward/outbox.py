@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from playhead_exporter.shipping.endpoint import Signal
+from playhead_receiver.durable import keep
 from playhead_receiver.forward.cursor import FOLDER
 from playhead_semconv.errors import StoreUnavailable
 from playhead_semconv.facts import digest_of
@@ -31,7 +32,7 @@ class Waiting(msgspec.Struct, frozen=True):
 class Outbox:
     """The queue of a destination; ``name``: `Destination.name`. Safe from any thread.
 
-    What is in it survives the end of the process, not that of the machine: nothing is synced.
+    What `put` has taken survives a power cut; what was sent just before one may be sent again.
     """
 
     def __init__(
@@ -53,16 +54,12 @@ class Outbox:
         """Keep a request; the oldest go where there is no room. `StoreUnavailable`."""
         with self._lock:
             path = self._folder / f"{self._next:020}.{signal}"
-            draft = path.with_suffix(".draft")
-            try:
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                    file.write(body)
-                os.rename(draft, path)
-            except OSError as problem:
-                draft.unlink(missing_ok=True)
-                raise StoreUnavailable(f"{draft} cannot be written", cause=str(problem)) from problem
             self._next += 1
+        try:
+            keep(path, body)
+        except OSError as problem:
+            raise StoreUnavailable(f"{path} cannot be written", cause=str(problem)) from problem
+        with self._lock:
             self._add(Waiting(path, signal, max(len(body), BLOCK_BYTES)))
             while self._size > self._most and len(self._queue) > 1:
                 self._take(self._queue[0])

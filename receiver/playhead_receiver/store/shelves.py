@@ -5,7 +5,6 @@ Which these are the store says itself (`Places`), so that whoever opens it finds
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Protocol
 
 import msgspec
 
+from playhead_receiver.durable import keep
 from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.objects import BlobObjects, object_url
 from playhead_semconv.errors import StoreError, StoreUnavailable
@@ -74,13 +74,8 @@ class PlaceFile:
             raise StoreUnavailable(f"{self._path} cannot be read", cause=str(problem)) from problem
 
     def _write(self, kept: _Kept) -> None:
-        draft = self._path.with_suffix(".draft")
         try:
-            with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(msgspec.json.encode(kept))
-                file.flush()
-                os.fsync(file.fileno())
-            os.rename(draft, self._path)
+            keep(self._path, msgspec.json.encode(kept))
         except OSError as problem:
             raise StoreUnavailable(f"{self._path} cannot be written", cause=str(problem)) from problem
 

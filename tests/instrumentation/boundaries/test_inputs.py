@@ -14,6 +14,8 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fidelity
 
+LONG = pytest.mark.acceptance
+
 READING = {
     "input": "while True:\n    try: print(repr(input('> ')))\n    except EOFError: break",
     "read": "import sys; print(repr(sys.stdin.read()))",
@@ -30,8 +32,15 @@ READING = {
 }
 
 
-@pytest.mark.parametrize("way", READING)
-@pytest.mark.parametrize("level", ["causal", "strict"])
+@pytest.mark.parametrize(
+    ("way", "level"),
+    [
+        *((way, "strict") for way in READING),
+        ("input", "causal"),
+        ("thread", "causal"),
+        *(pytest.param(way, "causal", marks=LONG) for way in READING if way not in ("input", "thread")),
+    ],
+)
 def test_what_is_piped_in_comes_from_the_tape(way, level, tmp_path):
     done = again(tmp_path, READING[way], stdin="one\ntwo é\n\nthree", level=level).identical()
     assert done.recorded.returncode == 0, done.recorded.stderr

@@ -1,5 +1,7 @@
 """MCP clients: a real server on stdio and over streamable HTTP."""
 
+import functools
+
 import pytest
 from support.again import recorded, replayed
 from support.mcp_programs import SERVER, over_http
@@ -60,14 +62,27 @@ asyncio.run(main())
 )
 
 
-@pytest.mark.parametrize("level", ["causal", "strict"])
-def test_a_server_on_stdio_is_answered_from_the_tape(tmp_path, level):
-    trace = tmp_path / "trace"
+@pytest.fixture(scope="module")
+def on_stdio(tmp_path_factory):
+    """By level, once: the folder of a program, how its recording ended, and its tape."""
+
+    @functools.cache
+    def made(level):
+        folder = tmp_path_factory.mktemp(level)
+        program = Program.of(folder, STDIO, PYTHONHASHSEED="0")
+        return folder, *recorded(program, str(SERVER), str(folder / "trace"), level=level)
+
+    return made
+
+
+@pytest.mark.parametrize("level", ["strict", pytest.param("causal", marks=pytest.mark.acceptance)])
+def test_a_server_on_stdio_is_answered_from_the_tape(on_stdio, level):
+    folder, done, tape = on_stdio(level)
+    trace = folder / "trace"
     arguments = (str(SERVER), str(trace))
-    program = Program.of(tmp_path, STDIO, PYTHONHASHSEED="0")
-    done, tape = recorded(program, *arguments, level=level)
     assert done.returncode == 0, done.stderr
     assert trace.read_text() == "started\n"
+    program = Program.of(folder, STDIO, PYTHONHASHSEED="0")
     again, now = replayed(program, tape, arguments=arguments)
     assert again.stdout == done.stdout, again.stderr
     assert trace.read_text() == "started\n"
@@ -79,11 +94,10 @@ def test_a_server_on_stdio_is_answered_from_the_tape(tmp_path, level):
     assert keys[0].endswith("mcp_server.py") and "resources/read shop://hours" in keys
 
 
-def test_a_changed_argument_is_refused(tmp_path):
-    arguments = (str(SERVER), str(tmp_path / "trace"))
-    program = Program.of(tmp_path, STDIO, PYTHONHASHSEED="0")
-    _, tape = recorded(program, *arguments)
-    program = Program.of(tmp_path, STDIO.replace('"number": 81', '"number": 82'), PYTHONHASHSEED="0")
+def test_a_changed_argument_is_refused(on_stdio):
+    folder, _, tape = on_stdio("strict")
+    arguments = (str(SERVER), str(folder / "trace"))
+    program = Program.of(folder, STDIO.replace('"number": 81', '"number": 82'), PYTHONHASHSEED="0")
     again, now = replayed(program, tape, arguments=arguments)
     assert again.returncode == 1
     report = compare(tape, now)

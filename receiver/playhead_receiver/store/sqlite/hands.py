@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import apsw
 
+from playhead_receiver.durable import Witness
 from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.prepare import Prepared
 from playhead_receiver.store.protocol import Receipt
@@ -24,9 +25,11 @@ class SqliteHands:
     def __init__(self, path: Path, blobs: Blobs) -> None:
         self.name = str(path)
         self._path = path
+        self._witness = Witness(path.parent)
         with speaking_of(path):
             self.db = open_writer(path)
             self._rows = Rows(self.db, blobs)
+            self._rows.begin()
         self._checkpoints = Checkpoints(path, self.db)
         self.position = self._rows.position
 
@@ -34,6 +37,7 @@ class SqliteHands:
         """Write all of them, or nothing."""
 
         def write(_: apsw.Connection) -> list[Receipt]:
+            self._rows.begin()
             receipts = [self._rows.write(prepared) for prepared in batches]
             self._rows.write_counters()
             return receipts
@@ -68,9 +72,11 @@ class SqliteHands:
     def close(self) -> None:
         """Close the connection."""
         self._checkpoints.close()
+        self._witness.close()
         self.db.close()
 
     def _transact(self, action: Callable[[apsw.Connection], T]) -> T:
+        self._witness.prepare()
         self.db.execute("BEGIN IMMEDIATE")
         try:
             result = action(self.db)
@@ -79,4 +85,5 @@ class SqliteHands:
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             raise
+        self._witness.confirm()
         return result

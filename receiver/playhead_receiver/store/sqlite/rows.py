@@ -44,7 +44,7 @@ REMEMBERED = 4096
 class Rows:
     """The writer's hands: knows the tables, remembers what it saw. Used by one thread.
 
-    `forget` after a rollback: what is remembered may then not be true.
+    `begin` and `write`; `forget` after a rollback: what is remembered may then not be true.
     """
 
     def __init__(self, connection: apsw.Connection, blobs: Blobs) -> None:
@@ -60,10 +60,17 @@ class Rows:
         self._traces: dict[int, bytes] = {}
         self.position = 0
         self._bundle = 0
-        self.forget()
+        self._counted = False
+
+    def begin(self) -> None:
+        """Once per transaction, in it."""
+        if not self._counted:
+            row: Any = self._db.execute("SELECT position, bundle FROM counter").get
+            self.position, self._bundle = row
+            self._counted = True
 
     def forget(self) -> None:
-        """Forget everything and read the counters again."""
+        """Forget everything; nothing is read, as the disk may have failed."""
         self._instances.forget()
         self._resources.forget()
         self._labels.forget()
@@ -72,8 +79,7 @@ class Rows:
         self._texts.clear()
         self._new_texts.clear()
         self._traces.clear()
-        row: Any = self._db.execute("SELECT position, bundle FROM counter").get
-        self.position, self._bundle = row
+        self._counted = False
 
     def write(self, prepared: Prepared) -> Receipt:
         """Write one batch; the transaction is the caller's."""

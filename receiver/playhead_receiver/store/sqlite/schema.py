@@ -180,14 +180,17 @@ MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
 """What makes the next schema of each one, as SQL or a function; forward only."""
 
 _UNAVAILABLE = (
+    OSError,
     apsw.BusyError,
     apsw.CantOpenError,
     apsw.CorruptError,
     apsw.FullError,
     apsw.IOError,
     apsw.LockedError,
+    apsw.NoMemError,
     apsw.NotADBError,
     apsw.PermissionsError,
+    apsw.ProtocolError,
     apsw.ReadOnlyError,
 )
 
