@@ -34,7 +34,7 @@ class Keeper(Worker):
         store: Upkeep,
         data_dir: Path,
         policy: Policy | None = None,
-        note: Callable[[str, str], None] = lambda *_: None,
+        note: Callable[[str, str], None] = lambda _by, _trace_id: None,
     ) -> None:
         """``note`` is told who deletes a run, and its trace id."""
         super().__init__("keeper")

@@ -60,7 +60,7 @@ class Tenants:
         url: str = "",
         policy: Policy | None = None,
         blobs: str = "",
-        note: Callable[[str, str, str], None] = lambda *_: None,
+        note: Callable[[str, str, str], None] = lambda _tenant, _by, _trace_id: None,
     ) -> None:
         """``note`` is told of which tenant a run is deleted, by whom, and its trace id."""
         self._note = note
