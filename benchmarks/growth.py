@@ -10,21 +10,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import socket
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-HERE = Path(__file__).parent
-BIN = Path(sys.executable).parent
+from standing import BIN, HERE, Standing, disk_bytes, unheard
+
 SIZES = (25, 50, 100, 200)
 TOLERANCE = 1.15
 """Bytes a step at the largest size, divided by those at the smallest, at most."""
@@ -80,61 +77,28 @@ class _Pass(BaseHTTPRequestHandler):
         pass
 
 
-def free_port() -> int:
-    """A port that nothing listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
-
-
-def folder_bytes(folder: Path) -> int:
-    """The size of all files below a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
-@contextmanager
-def receiver(environment: dict[str, str]) -> Iterator[str]:
-    """`playhead up` on free ports; where it takes OTLP over HTTP."""
-    command = [BIN / "playhead", "up", "--http-port", "0", "--grpc-port", "0", "--json"]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        yield str(json.loads(process.stdout.readline())["http"])
-        process.terminate()
-        process.wait(60)
-
-
 def one(steps: int) -> dict[str, float]:
     """Record, send and store one agent."""
     with tempfile.TemporaryDirectory() as place:
         spool, data = Path(place, "spool"), Path(place, "data")
-        environment = {
-            **os.environ,
-            "PLAYHEAD_ENDPOINT": f"http://127.0.0.1:{free_port()}",
-            "PLAYHEAD_ENDPOINT_KIND": "playhead",
-            "PLAYHEAD_SPOOL_DIR": str(spool),
-            "PLAYHEAD_DATA_DIR": str(data),
-            "PLAYHEAD_EXIT_FLUSH_MS": "0",
-            "PLAYHEAD_QUIET": "1",
-            "OTEL_TRACES_EXPORTER": "none",
-            "OTEL_METRICS_EXPORTER": "none",
-            "OTEL_LOGS_EXPORTER": "none",
-            "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai",
-        }
+        environment = unheard(spool, data)
         agent = [BIN / "opentelemetry-instrument", sys.executable, HERE / "steps_agent.py", str(steps)]
         said = subprocess.run(agent, env=environment, check=True, capture_output=True, text=True)
-        spool_bytes = folder_bytes(spool)
-        with receiver(environment) as target:
-            relay = Relay(target)
-            environment["PLAYHEAD_ENDPOINT"] = relay.url
-            push = [BIN / "playhead", "spool", "push"]
-            subprocess.run(push, env=environment, check=True, stdout=subprocess.DEVNULL)
-            relay.shutdown()
+        spool_bytes = disk_bytes(spool)
+        standing = Standing(data)
+        relay = Relay(standing.http)
+        environment["PLAYHEAD_ENDPOINT"] = relay.url
+        push = [BIN / "playhead", "spool", "push"]
+        subprocess.run(push, env=environment, check=True, stdout=subprocess.DEVNULL)
+        relay.shutdown()
+        standing.stop(signal.SIGTERM)
         return {
             "steps": steps,
             "said": int(said.stdout),
             "spool": spool_bytes,
             "wire": relay.wire_bytes,
             "largest request": relay.largest_bytes,
-            "store": folder_bytes(data),
+            "store": disk_bytes(data),
         }
 
 

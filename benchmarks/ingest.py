@@ -1,8 +1,11 @@
 """What the receiver takes in: durable spans a second, time to the acknowledgement, memory, disk.
 
-The receiver is `playhead up` in a process of its own; clients send as fast as it acknowledges. All
-requests are made before the clock starts. Afterwards the receiver is killed, and what was acknowledged
-is counted in its store. ``PLAYHEAD_STORE`` may name an empty schema of a database.
+The receiver is `playhead up` in processes of its own; clients send as fast as it acknowledges. All
+requests are made before the clock starts. Right after the last acknowledgement the receiver is killed,
+and what was acknowledged is counted in its store. ``PLAYHEAD_STORE`` may name an empty schema of a
+database. With ``--peers`` other stores get the same load, less of it, as they take longer: they count as
+having stored a span when it is in their database, and are killed right after the last acknowledgement of
+a second run.
 """
 
 from __future__ import annotations
@@ -12,25 +15,27 @@ import http.client
 import json
 import os
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 import time
 import urllib.parse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import grpc
+from filled import filled
 from ingest_load import Load, Request, requests
+from peers import PEERS, Peer, kept_after_kill
+from standing import Standing, disk_bytes
 
 from playhead_receiver.store import Query, open_store
 
-BIN = Path(sys.executable).parent
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 CLIENTS = 4
-TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+DRAINED_S = 600
+"""How long a peer may take to store what it acknowledged."""
 
 
 @dataclass
@@ -43,42 +48,7 @@ class Outcome:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
-class Standing:
-    """`playhead up` on a data directory."""
-
-    def __init__(self, data: Path) -> None:
-        command = [BIN / "playhead", "up", "--http-port", "0", "--grpc-port", "0", "--json"]
-        environment = {**os.environ, "PLAYHEAD_DATA_DIR": str(data)}
-        self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        said = json.loads(self.process.stdout.readline())
-        self.http, self.grpc = str(said["http"]), str(said["grpc"])
-
-    def cpu_s(self) -> float:
-        """Processor time so far."""
-        words = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(words[11]) + int(words[12])) * TICK_S
-
-    def peak_mib(self) -> float:
-        """Greatest resident memory so far."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) / 1024
-
-    def settle(self) -> None:
-        """Wait until it has nothing more to do."""
-        before = -1.0
-        while (now := self.cpu_s()) > before:
-            before = now
-            time.sleep(0.3)
-
-    def stop(self, number: int) -> None:
-        """Send a signal, wait for the end."""
-        self.process.send_signal(number)
-        self.process.wait(120)
-
-
-def sender(standing: Standing, protocol: str) -> Callable[[bytes], bool]:
+def sender(standing: Standing | Peer, protocol: str) -> Callable[[bytes], bool]:
     """Sends one request over a connection of its own; whether it was acknowledged."""
     if protocol == "grpc":
         options = [("grpc.max_send_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
@@ -94,6 +64,8 @@ def sender(standing: Standing, protocol: str) -> Callable[[bytes], bool]:
     address = urllib.parse.urlsplit(standing.http)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
     headers = {"content-type": "application/x-protobuf"}
+    if isinstance(standing, Peer):
+        headers |= standing.headers
 
     def send_http(body: bytes) -> bool:
         connection.request("POST", "/v1/traces", body, headers)
@@ -104,7 +76,7 @@ def sender(standing: Standing, protocol: str) -> Callable[[bytes], bool]:
     return send_http
 
 
-def send_all(standing: Standing, protocol: str, load: Sequence[Request]) -> tuple[Outcome, float]:
+def send_all(standing: Standing | Peer, protocol: str, load: Sequence[Request]) -> tuple[Outcome, float]:
     """Send everything; what was seen, and the seconds that it took."""
     outcome, waiting, begin = Outcome(), iter(load), threading.Barrier(CLIENTS + 1)
 
@@ -135,66 +107,139 @@ def send_all(standing: Standing, protocol: str, load: Sequence[Request]) -> tupl
     return outcome, time.perf_counter() - start
 
 
-def disk_bytes(folder: Path) -> int:
-    """Bytes of all files of a store."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+class Kept:
+    """What a store has beside what it had."""
+
+    def __init__(self, data: Path) -> None:
+        self._place = os.environ.get("PLAYHEAD_STORE") or data
+        self._before = set(self._traces())
+
+    def spans(self) -> tuple[int, int]:
+        """New spans, read one by one; bundles that wait to be indexed."""
+        store = open_store(self._place, read_only=True)
+        try:
+            new = [trace for trace in self._traces() if trace not in self._before]
+            return sum(1 for trace in new for _ in store.spans(trace)), store.lag().bundles
+        finally:
+            store.close()
+
+    def _traces(self) -> list[bytes]:
+        store = open_store(self._place, read_only=True)
+        try:
+            runs = store.runs(Query(mode=None, limit=1 << 30))
+            return [bytes.fromhex(run.trace_id) for run in runs]
+        finally:
+            store.close()
 
 
-def stored_spans(data: Path) -> int:
-    """Spans that come back out of a store, read one by one."""
-    store = open_store(os.environ.get("PLAYHEAD_STORE") or data)
-    try:
-        runs = list(store.runs(Query(mode=None, limit=1 << 30)))
-        return sum(1 for run in runs for _ in store.spans(bytes.fromhex(run.trace_id)))
-    finally:
-        store.close()
+def caught_up_s(data: Path) -> float:
+    """How long a receiver takes that has nothing else to do, until all is searchable."""
+    standing = Standing(data)
+    store = open_store(os.environ.get("PLAYHEAD_STORE") or data, read_only=True)
+    start = time.perf_counter()
+    while store.lag().bundles:
+        time.sleep(0.1)
+    took_s = time.perf_counter() - start
+    store.close()
+    standing.stop(signal.SIGKILL)
+    return took_s
 
 
-def one(protocol: str, load: Load) -> dict[str, float | str]:
-    """One row of the table."""
+def one(protocol: str, load: Load, search: str, place: Path) -> dict[str, float | str]:
+    """One row of the table. ``place``: where the store is."""
     made = list(requests(load))
-    raw = sum(len(request.body) for request in made)
-    with tempfile.TemporaryDirectory() as place:
-        data = Path(place)
-        standing = Standing(data)
-        standing.settle()
-        before_s = standing.cpu_s()
-        outcome, took_s = send_all(standing, protocol, made)
-        cpu_s, peak_mib = standing.cpu_s() - before_s, standing.peak_mib()
-        standing.stop(signal.SIGKILL)
-        kept = stored_spans(data)
-        took = sorted(outcome.took_ms)
-        return {
-            "protocol": protocol,
-            "profile": load.profile,
-            "steps": load.steps,
-            "spans": outcome.acknowledged,
-            "lost": outcome.acknowledged - kept,
-            "spans_s": outcome.acknowledged / took_s,
-            "mb_s": raw / took_s / 1e6,
-            "cpu_us_span": cpu_s / outcome.acknowledged * 1e6,
-            "p50_ms": took[len(took) // 2],
-            "p99_ms": took[min(len(took) - 1, len(took) * 99 // 100)],
-            "peak_mib": peak_mib,
-            "disk_ratio": disk_bytes(data) / raw,
-            "disk_bytes_span": disk_bytes(data) / outcome.acknowledged,
-        }
+    held = Kept(place)
+    disk_before = disk_bytes(place)
+    standing = Standing(place, PLAYHEAD_SEARCH="true" if search == "on" else "false")
+    standing.settle()
+    before_s = standing.cpu_s()
+    outcome, took_s = send_all(standing, protocol, made)
+    cpu_s, peak_mib = standing.cpu_s() - before_s, standing.peak_mib()
+    standing.stop(signal.SIGKILL)
+    kept, behind = held.spans()
+    row = row_of("playhead", protocol, load, made, outcome, took_s)
+    used = disk_bytes(place) - disk_before
+    return row | {
+        "search": search,
+        "stored_s": row["acked_s"],
+        "lost": outcome.acknowledged - kept,
+        "cpu_us_span": cpu_s / outcome.acknowledged * 1e6,
+        "peak_mib": peak_mib,
+        "disk_ratio": used / sum(len(request.body) for request in made),
+        "disk_bytes_span": used / outcome.acknowledged,
+        "behind": behind,
+        "caught_up_s": caught_up_s(place) if search == "on" else 0.0,
+    }
+
+
+def of_peer(kind: type[Peer], protocol: str, load: Load) -> dict[str, float | str]:
+    """The same of another store."""
+    made = list(requests(load))
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        peer = kind(Path(first))
+        before_s = peer.cpu_s()
+        outcome, took_s = send_all(peer, protocol, made)
+        row = row_of(kind.name, protocol, load, made, outcome, took_s)
+        start = time.perf_counter()
+        while peer.stored() < outcome.acknowledged and time.perf_counter() - start < DRAINED_S:
+            time.sleep(0.25)
+        stored_s = peer.stored() / (took_s + time.perf_counter() - start)
+        cpu_s, peak_mib = peer.cpu_s() - before_s, peer.peak_mib()
+        peer.stop(signal.SIGTERM)
+        used = disk_bytes(Path(first))
+        peer = kind(Path(second))
+        acknowledged = send_all(peer, protocol, made)[0].acknowledged
+        kept = kept_after_kill(kind, peer, Path(second))
+    return row | {
+        "search": "",
+        "stored_s": stored_s,
+        "lost": acknowledged - kept,
+        "cpu_us_span": cpu_s / outcome.acknowledged * 1e6,
+        "peak_mib": peak_mib,
+        "disk_ratio": used / sum(len(request.body) for request in made),
+        "disk_bytes_span": used / outcome.acknowledged,
+        "behind": 0,
+        "caught_up_s": 0.0,
+    }
+
+
+def row_of(
+    name: str, protocol: str, load: Load, made: Sequence[Request], outcome: Outcome, took_s: float
+) -> dict[str, float | str]:
+    """What the clients saw."""
+    took = sorted(outcome.took_ms)
+    return {
+        "store": name,
+        "protocol": protocol,
+        "profile": load.profile,
+        "steps": load.steps,
+        "spans": outcome.acknowledged,
+        "acked_s": outcome.acknowledged / took_s,
+        "mb_s": sum(len(request.body) for request in made) / took_s / 1e6,
+        "p50_ms": took[len(took) // 2],
+        "p99_ms": took[min(len(took) - 1, len(took) * 99 // 100)],
+    }
 
 
 COLUMNS = {
+    "store": "",
+    "search": "",
     "protocol": "",
     "profile": "",
     "steps": "d",
     "spans": ",d",
+    "acked_s": ",.0f",
+    "stored_s": ",.0f",
     "lost": "d",
-    "spans_s": ",.0f",
-    "mb_s": ",.0f",
-    "cpu_us_span": ".0f",
     "p50_ms": ".1f",
     "p99_ms": ".1f",
+    "mb_s": ",.0f",
+    "cpu_us_span": ".0f",
     "peak_mib": ".0f",
     "disk_ratio": ".4f",
     "disk_bytes_span": ",.0f",
+    "behind": ",d",
+    "caught_up_s": ".1f",
 }
 
 
@@ -205,20 +250,38 @@ def main() -> None:
     parser.add_argument("--profiles", nargs="*", default=["payload", "light"])
     parser.add_argument("--steps", type=int, nargs="*", default=[20])
     parser.add_argument("--spans", type=int, default=16400, help="about how many a row")
+    parser.add_argument("--search", nargs="*", choices=["on", "off"], default=["on"])
+    parser.add_argument("--filled", type=int, default=0, help="so many spans are stored already")
+    parser.add_argument("--peers", action="store_true", help="other stores too")
+    parser.add_argument("--peer-spans", type=int, default=820)
     parser.add_argument("--turns", action="store_true", help="every step a trace of its own")
     parser.add_argument("--json", type=Path, help="write all figures here")
     given = parser.parse_args()
     print("| " + " | ".join(COLUMNS) + " |\n" + "|---" * len(COLUMNS) + "|")
     rows: list[dict[str, float | str]] = []
-    for profile in given.profiles:
-        for steps in given.steps:
-            runs = max(4, given.spans // (2 * steps + 1))
-            for protocol in given.protocols:
-                batch = 512 if profile == "light" else max(4, 64 * 20 // steps)
-                row = one(protocol, Load(runs, steps, profile, batch, turns=given.turns))
-                rows.append(row)
-                cells = [format(row[name], form) for name, form in COLUMNS.items()]
-                print("| " + " | ".join(cells) + " |", flush=True)
+
+    def load_of(profile: str, steps: int, spans: int) -> Load:
+        batch = 512 if profile == "light" else max(4, 64 * 20 // steps)
+        # a store that is kept has the runs of earlier seeds
+        seed = time.time_ns() if given.filled else 1
+        return Load(max(4, spans // (2 * steps + 1)), steps, profile, batch, 4, seed, given.turns)
+
+    def told(row: dict[str, float | str]) -> None:
+        rows.append(row)
+        cells = [format(row[name], form) for name, form in COLUMNS.items()]
+        print("| " + " | ".join(cells) + " |", flush=True)
+
+    for profile, steps in product(given.profiles, given.steps):
+        for protocol, search in product(given.protocols, given.search):
+            load = load_of(profile, steps, given.spans)
+            if given.filled:
+                told(one(protocol, load, search, filled(given.filled)))
+            else:
+                with tempfile.TemporaryDirectory() as place:
+                    told(one(protocol, load, search, Path(place)))
+        for kind, protocol in product(PEERS if given.peers else (), given.protocols):
+            if protocol in kind.protocols:
+                told(of_peer(kind, protocol, load_of(profile, steps, given.peer_spans)))
     if given.json:
         given.json.write_text(json.dumps(rows, indent=1) + "\n")
 

@@ -8,7 +8,6 @@ afterwards; what is missing in its store counts as lost.
 from __future__ import annotations
 
 import argparse
-import os
 import signal
 import subprocess
 import sys
@@ -17,8 +16,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from growth import HERE, free_port
-from ingest import BIN, Standing, disk_bytes
+from standing import BIN, HERE, Standing, disk_bytes, unheard
 
 from playhead_receiver.store import Query, open_store
 
@@ -56,19 +54,7 @@ def main() -> None:
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         spool, data = Path(place, "spool"), Path(place, "data")
-        environment = {
-            **os.environ,
-            "PLAYHEAD_ENDPOINT": f"http://127.0.0.1:{free_port()}",
-            "PLAYHEAD_ENDPOINT_KIND": "playhead",
-            "PLAYHEAD_SPOOL_DIR": str(spool),
-            "PLAYHEAD_DATA_DIR": str(data),
-            "PLAYHEAD_EXIT_FLUSH_MS": "0",
-            "PLAYHEAD_QUIET": "1",
-            "OTEL_TRACES_EXPORTER": "none",
-            "OTEL_METRICS_EXPORTER": "none",
-            "OTEL_LOGS_EXPORTER": "none",
-            "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai",
-        }
+        environment = unheard(spool, data)
         record(environment, given.runs, given.steps)
         spool_bytes = disk_bytes(spool)
         standing = Standing(data)

@@ -16,6 +16,7 @@ from playhead_receiver.access.database import AccessFile
 from playhead_receiver.faces.shown import Limits, Shown
 from playhead_receiver.forward import Forwarder, Relay, destinations_of
 from playhead_receiver.intake import Intake
+from playhead_receiver.intake.apart import Apart
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.intake.http import http_app
 from playhead_receiver.listening import HttpServer, Tls, bracketed, is_loopback, port_taken
@@ -47,6 +48,7 @@ class Receiver:
     token is needed where ``guarded``, where ``token`` is given, and where ``host`` is not loopback.
     ``limit_bytes``: the largest request, after decompression. ``policy``: how long runs are kept; None:
     for ever. ``faces``: what other viewers are given. ``references``: places of what spans refer to.
+    ``apart``: spans may be read in a process of their own. ``search``: what is stored is indexed.
 
     Errors of `start`: `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`,
     `UsageError` if a port is taken, `ConfigurationError` if ``host`` is not loopback and there is no
@@ -71,6 +73,8 @@ class Receiver:
         policy: Policy | None = None,
         faces: Limits = Limits(),  # noqa: B008, frozen
         references: References | None = None,
+        apart: bool = False,
+        search: bool = True,
     ) -> None:
         self.data_dir = Path(data_dir)
         self._store_url = store
@@ -85,6 +89,8 @@ class Receiver:
         self._policy = policy
         self._faces = faces
         self._references = references or References()
+        self._apart = Apart() if apart else None
+        self._search = search
         self._lock: WriterLock | None = None
         self._store: Upkeep | None = None
         self._tenants: Tenants | None = None
@@ -157,7 +163,14 @@ class Receiver:
                 references=self._references,
             )
             tenants = self._tenants = Tenants(
-                self.data_dir, self._store, self._store_url, self._policy, self._blobs_url, deleted
+                self.data_dir,
+                self._store,
+                self._store_url,
+                self._policy,
+                self._blobs_url,
+                self._apart,
+                self._search,
+                deleted,
             )
             for destination in self._forward:
                 relay = Relay(destination, self.data_dir)
@@ -192,6 +205,8 @@ class Receiver:
                 server.stop(drain_s)
         if stopped is not None:
             stopped.wait()
+        if self._apart is not None:
+            self._apart.close()
         for forwarder in (*self._forwarders, *self._relays):
             forwarder.stop()
         if self._tenants is not None:

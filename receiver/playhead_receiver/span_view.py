@@ -152,7 +152,7 @@ class Usage(msgspec.Struct, frozen=True, array_like=True):
         return bool(self.input or self.output)
 
 
-class SpanSummary(msgspec.Struct, frozen=True, gc=False):
+class SpanSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """What lists and folds need to know of a span."""
 
     trace_id: bytes
@@ -172,7 +172,7 @@ class SpanSummary(msgspec.Struct, frozen=True, gc=False):
     usage: Usage
 
 
-class ResourceSummary(msgspec.Struct, frozen=True):
+class ResourceSummary(msgspec.Struct, frozen=True, array_like=True):
     """What lists and folds need to know of a resource."""
 
     service: str
@@ -313,12 +313,16 @@ class Surroundings(msgspec.Struct, frozen=True):
     tail: bytes
     end: bytes
 
-    def tail_of(self, span: bytes) -> bytes:
-        """What stands behind the resource in `ResourceSpans` bytes that hold exactly ``span``."""
-        size = len(span)
+    def front_of(self, size: int) -> bytes:
+        """What stands behind the resource, before a span of ``size`` bytes that is the only one."""
         lead = _varint(size)
         inner = _varint(len(self.head) + 1 + len(lead) + size + len(self.tail))
-        return b"".join((b"\x12", inner, self.head, b"\x12", lead, span, self.tail, self.end))
+        return b"".join((b"\x12", inner, self.head, b"\x12", lead))
+
+    @property
+    def back(self) -> bytes:
+        """What stands behind it."""
+        return self.tail + self.end
 
 
 def surroundings(entry: Any, scoped: Any) -> Surroundings:

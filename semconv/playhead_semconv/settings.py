@@ -55,6 +55,9 @@ class Settings:
     blobs: str = _setting(
         "", "Object store for large bodies, s3://BUCKET/PREFIX. Default: they lie beside the runs."
     )
+    search: bool = _setting(
+        True, "Whether `playhead up` makes searchable what it stores; what it left out it does later."
+    )
     forward: str = _setting(
         "", "Destinations that `playhead up` sends spans on to, `;` between them: see below."
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from playhead_receiver.indexing import Indexer
+from playhead_receiver.intake.apart import Apart
 from playhead_receiver.intake.budget import Budget
 from playhead_receiver.intake.export import Counted, Intake
 from playhead_receiver.keeping import Keeper
@@ -30,19 +31,21 @@ class House(msgspec.Struct):
 
     store: Upkeep
     intake: Intake
-    indexer: Indexer
+    indexer: Indexer | None
     keeper: Keeper
     lock: WriterLock | None = None
     """Of the tenant's own folder; the receiver holds that of the data folder."""
 
     def start(self) -> None:
         """Begin to index and to sum up."""
-        self.indexer.start()
+        if self.indexer is not None:
+            self.indexer.start()
         self.keeper.start()
 
     def stop(self) -> None:
         """Stop that. Idempotent."""
-        self.indexer.stop()
+        if self.indexer is not None:
+            self.indexer.stop()
         self.keeper.stop()
 
 
@@ -50,6 +53,7 @@ class Tenants:
     """The houses of a data folder, or of a database (``url``), opened when they are first needed.
 
     ``blobs``: the object store of the one without a name; the others have ``tenants/NAME`` below it.
+    ``apart``: what reads the spans of all of them when there is much to do. ``search``: index them.
     Safe from any thread.
     """
 
@@ -60,6 +64,8 @@ class Tenants:
         url: str = "",
         policy: Policy | None = None,
         blobs: str = "",
+        apart: Apart | None = None,
+        search: bool = True,
         note: Callable[[str, str, str], None] = lambda _tenant, _by, _trace_id: None,
     ) -> None:
         """``note`` is told of which tenant a run is deleted, by whom, and its trace id."""
@@ -68,6 +74,8 @@ class Tenants:
         self._url = url
         self._policy = policy
         self._blobs = blobs
+        self._apart = apart
+        self._search = search
         self._budget, self._counted = Budget(), Counted()
         self._lock = threading.Lock()
         self._houses: dict[str, House] = {"": self._house("", store, data_dir)}
@@ -124,6 +132,6 @@ class Tenants:
             raise
 
     def _house(self, tenant: str, store: Upkeep, folder: Path, lock: WriterLock | None = None) -> House:
-        intake = Intake(store, self._budget, self._counted)
+        intake = Intake(store, self._budget, self._counted, self._apart)
         keeper = Keeper(store, folder, self._policy, partial(self._note, tenant))
-        return House(store, intake, Indexer(store), keeper, lock)
+        return House(store, intake, Indexer(store) if self._search else None, keeper, lock)

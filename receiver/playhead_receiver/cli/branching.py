@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -13,13 +14,14 @@ from typing import TYPE_CHECKING
 import click
 
 from playhead_receiver.cli.agent import delivering_to, recorded_environment
-from playhead_receiver.cli.child import run_child
+from playhead_receiver.cli.child import run_child, signals_held
 from playhead_receiver.cli.failures import show_failure
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import PlayheadError, UsageError
 
 if TYPE_CHECKING:
     from playhead_receiver.cli.housing import Housing
+    from playhead_receiver.cli.runs import Target
     from playhead_receiver.store.protocol import RunSummary
     from playhead_replay import RecordedExchange, Run
     from playhead_replay.forks.resume import Decide
@@ -80,6 +82,22 @@ def started(
         show_failure(problem, as_json=session.as_json, verbose=session.verbose)
         session.say("what is not delivered is in the spool: playhead spool push")
         return status, None
+
+
+@contextmanager
+def origin_opened(session: Session, target: Target) -> Generator[tuple[Housing, Run]]:
+    """A receiver, and the run that is forked or resumed, with all that dead processes left behind.
+
+    Meanwhile signals are the program's, and folders of forks stay.
+    """
+    from playhead_receiver.cli.housing import housing
+    from playhead_receiver.cli.runs import opened_run
+    from playhead_replay.forks.workspace import under_way
+
+    with signals_held(), housing(session.settings) as house, under_way(session.data_dir):
+        delivered(session, house)
+        with opened_run(session, target) as run:
+            yield house, run
 
 
 def delivered(session: Session, house: Housing) -> None:

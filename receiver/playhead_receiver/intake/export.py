@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from google.protobuf.message import DecodeError, Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
@@ -21,14 +22,15 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
-from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
+from playhead_receiver.intake.apart import Apart
 from playhead_receiver.intake.budget import Budget
 from playhead_receiver.intake.shapes import check_shape
-from playhead_receiver.span_view import Envelope, parse_span, resource_summary, surroundings
-from playhead_receiver.store.protocol import Batch, ReadSpan, Store
+from playhead_receiver.intake.spans import Rejections, check_scope, read_envelope, read_spans
+from playhead_receiver.span_view import Envelope
+from playhead_receiver.store.protocol import Batch, Store
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import instance_of, is_fact, unpack_record
@@ -43,9 +45,6 @@ REQUESTS: dict[Signal, type[Message]] = {
 
 PassOn: TypeAlias = Callable[[Signal, bytes], None]
 """Takes an export request of metrics, or of log records that are no facts, in its binary form."""
-
-PROBLEMS_TOLD = 5
-"""How many different reasons a partial success names."""
 
 
 @dataclass(slots=True)
@@ -70,34 +69,19 @@ class Counted:
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
-class Rejections:
-    """What of a request was not taken, and why."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._reasons: dict[str, int] = {}
-
-    def add(self, problem: MalformedOtlp) -> None:
-        """One more span or log record was rejected."""
-        self.count += 1
-        self._reasons[problem.what] = self._reasons.get(problem.what, 0) + 1
-
-    def __str__(self) -> str:
-        told = [
-            f"{what} ({count}×)" if count > 1 else what
-            for what, count in list(self._reasons.items())[:PROBLEMS_TOLD]
-        ]
-        more = len(self._reasons) - len(told)
-        return "; ".join(told) + (f"; and {more} other reasons" if more > 0 else "")
-
-
 class Intake:
     """Takes OTLP export requests. Returns when what they bring is on disk."""
 
     def __init__(
-        self, store: Store, budget: Budget | None = None, counted: Counted | None = None
+        self,
+        store: Store,
+        budget: Budget | None = None,
+        counted: Counted | None = None,
+        apart: Apart | None = None,
     ) -> None:
+        """``apart``: the process that reads spans when there is much to do."""
         self._store = store
+        self._apart = apart
         self.budget = budget or Budget()
         self.counted = counted or Counted()
         self.pass_on: list[PassOn] = []
@@ -115,25 +99,16 @@ class Intake:
         return self._metrics(body)
 
     def _traces(self, body: bytes) -> Answer:
-        rejections = Rejections()
-        spans: list[ReadSpan] = []
-        for entry in _envelope(body).entries:
-            resource = entry.resource
-            for scoped in entry.scopes:
-                scope, around = scoped.scope, surroundings(entry, scoped)
-                for item in scoped.items:
-                    try:
-                        resource_summary(resource)
-                        _check_scope(scope)
-                        view = parse_span(item)
-                    except MalformedOtlp as problem:
-                        rejections.add(problem)
-                        continue
-                    spans.append(ReadSpan(view, resource, around.resource, around.tail_of(item)))
-        if spans:
-            self._store.commit(Batch(spans=spans))
+        with nullcontext() if self._apart is None else self._apart.read(body) as found:
+            if found is None:
+                spans, rejections = read_spans(body)
+                batch, count = Batch(spans=spans), len(spans)
+            else:
+                batch, count, rejections = found.prepared(), found.spans, found.rejections
+            if count:
+                self._store.commit(batch)
         with self.counted.lock:
-            self.counted.spans += len(spans)
+            self.counted.spans += count
             self.counted.rejected += rejections.count
         answer = ExportTraceServiceResponse()
         if rejections.count:
@@ -147,12 +122,12 @@ class Intake:
         resources: dict[bytes, bytes] = {}
         others = 0
         passed = Envelope()
-        for entry in _envelope(body).entries:
+        for entry in read_envelope(body).entries:
             for scoped in entry.scopes:
                 left: list[bytes] = []
                 for item in scoped.items:
                     try:
-                        _check_scope(scoped.scope)
+                        check_scope(scoped.scope)
                         instance = _instance(entry.resource)
                         found = _facts(item, instance)
                     except MalformedOtlp as problem:
@@ -200,21 +175,6 @@ class Intake:
         with self.counted.lock:
             self.counted.metrics += count
         return Answer(ExportMetricsServiceResponse())
-
-
-def _envelope(body: bytes) -> Any:
-    try:
-        return Envelope.FromString(body)
-    except DecodeError as problem:
-        raise MalformedOtlp(f"the body is no export request: {problem}") from None
-
-
-@lru_cache(maxsize=256)
-def _check_scope(scope: bytes) -> None:
-    try:
-        InstrumentationScope.FromString(scope)
-    except DecodeError as problem:
-        raise MalformedOtlp(f"instrumentation scope cannot be decoded: {problem}") from None
 
 
 @lru_cache(maxsize=256)

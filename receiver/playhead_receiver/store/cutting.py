@@ -9,35 +9,41 @@ from typing import Any
 import msgspec
 from blake3 import blake3
 
+from playhead_receiver.store.protocol import Place
 from playhead_receiver.store.seams import Body, bodies, list_end, plain_bodies, seams
 
 DIGEST_BYTES = 16
+CHECK_BYTES = 8
 KEPT_BYTES = 32 * 1024 * 1024
 KEPT_PER_KEY = 2
 
 
-class Piece(msgspec.Struct, gc=False):
+class Piece(msgspec.Struct, gc=False, array_like=True):
     """A large value of a span."""
 
     offset: int
     """Where in the rest it belongs."""
-    body: bytes
+    begin: int
+    """Where in the source it lies."""
+    end: int
     digest: bytes
     kind: int
     seams: list[int] | None
-    """Where it could be cut behind ``base_bytes``; None: not looked for yet."""
+    """Where it could be cut behind ``base_bytes``, as offsets in it; None: not looked for yet."""
     base: bytes = b""
     """Digest of an earlier text that it begins with."""
     base_bytes: int = 0
 
 
-class CutSpan(msgspec.Struct, gc=False):
+class CutSpan(msgspec.Struct, gc=False, array_like=True):
     """A span in two: what is its own, and its large values."""
 
     rest: bytes
     pieces: list[Piece]
     check: bytes
     """The first bytes of the digest of the whole."""
+    source: bytes
+    """What the pieces are slices of."""
 
 
 class _Tip(msgspec.Struct, gc=False):
@@ -58,25 +64,28 @@ class Cutter:
         self._bytes = 0
         self.turn = threading.Lock()
 
-    def cut(self, trace_id: bytes, span: bytes, plain: bool = False) -> CutSpan | None:
-        """``span`` in two; None if it has no large values. ``plain``: it has them in attributes only."""
-        found = plain_bodies(span) if plain else bodies(span)
+    def cut(self, trace_id: bytes, span: Place, plain: bool = False) -> CutSpan | None:
+        """A span in two; None if it has no large values. ``plain``: it has them in attributes only."""
+        source, at, end = span.source, span.begin, span.end
+        found = plain_bodies(source, at, end) if plain else bodies(source, at, end)
         if not found:
             return None
-        parts: list[bytes] = []
+        parts = [span.front]
         pieces: list[Piece] = []
-        at = size = 0
+        offset = len(span.front)
         for body in found:
-            parts.append(span[at : body.begin])
-            size += body.begin - at
-            piece = self._piece(trace_id, span, body, size)
-            parts.append(piece.body)
+            if body.begin < at:  # the parts would not join to the span
+                return None
+            parts.append(source[at : body.begin])
+            offset += body.begin - at
+            piece = self._piece(trace_id, source, body, offset)
             pieces.append(piece)
-            at = body.begin + len(piece.body)
-        parts.append(span[at:])
-        if b"".join(parts) != span:
-            return None
-        return CutSpan(b"".join(parts[::2]), pieces, check_of(span))
+            at = piece.end
+        parts += (source[at:end], span.back)
+        whole = blake3(span.front)
+        whole.update(memoryview(source)[span.begin : end])
+        whole.update(span.back)
+        return CutSpan(b"".join(parts), pieces, whole.digest()[:CHECK_BYTES], source)
 
     def _piece(self, trace_id: bytes, span: bytes, found: Body, offset: int) -> Piece:
         begin, end, kind = found.begin, found.end, found.kind
@@ -93,15 +102,16 @@ class Cutter:
             hasher = blake3(body)
             digest = hasher.digest()[:DIGEST_BYTES]
             self._keep(key, _Tip(body, digest, hasher), None)
-            return Piece(offset, body, digest, kind, None)
+            return Piece(offset, begin, end, digest, kind, None)
         if known == size:
-            return Piece(offset, tip.text, tip.digest, kind, None)
+            return Piece(offset, begin, end, tip.digest, kind, None)
         body = span[begin:end]
         hasher = tip.hasher.copy()
-        hasher.update(body[known:])
+        hasher.update(memoryview(body)[known:])
         digest = hasher.digest()[:DIGEST_BYTES]
         self._keep(key, _Tip(body, digest, hasher), tip)
-        return Piece(offset, body, digest, kind, _seams_behind(body, known, kind), tip.digest, known)
+        cuts = _seams_behind(body, known, kind)
+        return Piece(offset, begin, end, digest, kind, cuts, tip.digest, known)
 
     def _keep(self, key: tuple[bytes, bytes], tip: _Tip, instead: _Tip | None) -> None:
         before = self._tips.get(key, ())
@@ -116,7 +126,7 @@ class Cutter:
 
 def check_of(span: bytes) -> bytes:
     """What a span is compared with when it is put together again: 8 bytes."""
-    return blake3(span).digest()[:8]
+    return blake3(span).digest()[:CHECK_BYTES]
 
 
 def together(rest: bytes, texts: list[tuple[int, bytes]]) -> bytes:

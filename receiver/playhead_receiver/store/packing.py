@@ -118,15 +118,15 @@ class Frame:
         """The frame, compressed."""
         return compress(_encode(self._items))
 
-    def add_span(self, span: bytes, cut: CutSpan | None) -> None:
+    def add_span(self, cut: CutSpan | bytes) -> None:
         """Put a span at `next_place`, and what it needs behind it."""
-        if cut is None:
-            self._items.append(span)
+        if isinstance(cut, bytes):
+            self._items.append(cut)
             return
         item: list[Any] = [SPAN, cut.rest, cut.check]
         self._items.append(item)
         for piece in cut.pieces:
-            item += (piece.offset, self._refer(self._text(piece)))
+            item += (piece.offset, self._refer(self._text(cut.source, piece)))
 
     def _refer(self, address: int) -> int:
         if frame_of(address) != self._number:
@@ -137,7 +137,7 @@ class Frame:
         self._items.append(item)
         return address_of(self._number, len(self._items) - 1)
 
-    def _text(self, piece: Piece) -> int:
+    def _text(self, source: bytes, piece: Piece) -> int:
         found = self._index.find(piece.digest)
         if found is not None:
             return found
@@ -145,12 +145,14 @@ class Frame:
         if piece.base:
             base = self._index.find(piece.base)
             begin = piece.base_bytes if base is not None else 0
+        body = source[piece.begin + begin : piece.end]
         if base is None:
-            cuts = seams(piece.body, piece.kind)
-            begin, base = self._longest_beginning(piece.body, cuts)
-            if base is not None and begin == len(piece.body):
+            cuts = seams(body, piece.kind)
+            begin, base = self._longest_beginning(body, cuts)
+            if base is not None and begin == len(body):
                 return base
-        parts = self._parts(piece.body, begin, cuts or [])
+            body = body[begin:]
+        parts = self._parts(body, [cut - begin for cut in cuts or () if cut > begin])
         if base is None and len(parts) == 1:
             if isinstance(parts[0], int):
                 return parts[0]
@@ -190,10 +192,11 @@ class Frame:
                 return cut, found
         return 0, None
 
-    def _parts(self, body: bytes, begin: int, cuts: list[int]) -> list[Any]:
-        """What is behind ``begin``: short parts as they are, others by address; none twice."""
+    def _parts(self, body: bytes, cuts: list[int]) -> list[Any]:
+        """``body`` cut in parts: short ones as they are, others by address; none twice."""
         parts: list[Any] = []
-        for cut in (*(one for one in cuts if one > begin), len(body)):
+        begin = 0
+        for cut in (*cuts, len(body)):
             if cut == begin:
                 continue
             part = body[begin:cut]

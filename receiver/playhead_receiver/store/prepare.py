@@ -24,7 +24,7 @@ from playhead_receiver.span_view import (
 from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.cutting import CutSpan, Cutter
 from playhead_receiver.store.frames import compress, decompress
-from playhead_receiver.store.protocol import Batch, ReadSpan, StoredSpan
+from playhead_receiver.store.protocol import Batch, Place, ReadSpan, StoredSpan
 from playhead_receiver.store.seams import FAMILY_ATTRIBUTES
 from playhead_semconv.facts import Content, Fact, digest_of
 
@@ -57,20 +57,20 @@ class FactRun(msgspec.Struct):
         return self.facts[-1].seq
 
 
-class PreparedSpan(msgspec.Struct, gc=False):
-    """A span. Its bytes are the resource's and ``tail``, joined."""
+class PreparedSpan(msgspec.Struct, gc=False, array_like=True):
+    """A span. Its bytes are the resource's and those of ``cut``, joined."""
 
     summary: SpanSummary
     resource: bytes
     """The leading bytes that hold the OTLP resource; stored once for all spans that share them."""
     about: ResourceSummary
-    tail: bytes
-    cut: CutSpan | None
+    cut: CutSpan | bytes
+    """All behind the resource; bytes where no large value was taken out."""
     label: bytes
     """Its `Label`, encoded."""
 
 
-class Bundle(msgspec.Struct):
+class Bundle(msgspec.Struct, array_like=True):
     """Spans of one trace."""
 
     trace_id: bytes
@@ -98,7 +98,7 @@ def prepare(batch: Batch, blobs: Blobs, cutter: Cutter) -> Prepared:
     """
     runs = [fact_run(facts, blobs) for facts in consecutive(batch.facts)]
     with cutter.turn:
-        bundles = _bundles(batch.spans, cutter)
+        bundles = bundles_of(batch.spans, cutter)
     size = sum(len(run.data) for run in runs) + sum(span.size_bytes for span in batch.spans)
     return Prepared(runs, bundles, dict(batch.resources), size)
 
@@ -179,30 +179,25 @@ def open_run(data: bytes, offloaded: bytes | None, blobs: Blobs) -> list[Fact]:
     return facts
 
 
-def _bundles(spans: Sequence[StoredSpan | ReadSpan], cutter: Cutter) -> list[Bundle]:
-    by_trace: dict[bytes, dict[bytes, tuple[PreparedSpan, bool]]] = {}
+def bundles_of(spans: Sequence[StoredSpan | ReadSpan], cutter: Cutter) -> list[Bundle]:
+    """Spans by trace, cut; of those with one identity the one that ended later."""
+    by_trace: dict[bytes, dict[bytes, tuple[SpanSummary, ReadSpan, ResourceSummary]]] = {}
     for stored in spans:
         span = stored if isinstance(stored, ReadSpan) else _read(stored)
-        view = span.view
         resource = resource_summary(span.resource)
-        summary = summarize(view, bool(resource.instance))
-        ready = PreparedSpan(
-            summary,
-            span.resource_field,
-            resource,
-            span.tail,
-            None,
-            encode_label(summary.label),
-        )
+        summary = summarize(span.view, bool(resource.instance))
         known = by_trace.setdefault(summary.trace_id, {})
         before = known.get(summary.span_id)
-        if before is None or summary.end_ns > before[0].summary.end_ns:
-            known[summary.span_id] = ready, is_plain(view)
+        if before is None or summary.end_ns > before[0].end_ns:
+            known[summary.span_id] = summary, span, resource
     bundles: list[Bundle] = []
     for trace_id, known in by_trace.items():
-        for ready, plain in known.values():
-            ready.cut = cutter.cut(trace_id, ready.tail, plain)
-        bundles.append(Bundle(trace_id, [ready for ready, _ in known.values()]))
+        bundle = Bundle(trace_id, [])
+        for summary, span, resource in known.values():
+            cut = cutter.cut(trace_id, span.place, is_plain(span.view)) or span.place.whole
+            label = encode_label(summary.label)
+            bundle.spans.append(PreparedSpan(summary, span.resource_field, resource, cut, label))
+        bundles.append(bundle)
     return bundles
 
 
@@ -215,7 +210,10 @@ def _read(span: StoredSpan) -> ReadSpan:
     end = start + 1 + len(resource)
     leads = otlp[:1] == b"\x0a" and resource and otlp[start + 1 : end] == resource
     at = end if leads else 0
-    return ReadSpan(parse_span(own), resource, otlp[:at], otlp[at:])
+    begin = otlp.index(own, at)
+    stop = begin + len(own)
+    place = Place(otlp, begin, stop, otlp[at:begin], otlp[stop:])
+    return ReadSpan(parse_span(own), resource, otlp[:at], place)
 
 
 def is_plain(view: Any) -> bool:

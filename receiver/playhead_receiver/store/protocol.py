@@ -12,6 +12,7 @@ from playhead_semconv.seams import Tape
 
 if TYPE_CHECKING:
     from playhead_receiver.store.fold import SpanRow
+    from playhead_receiver.store.prepare import Prepared
 
 RunStatus: TypeAlias = Literal["running", "success", "failure", "partial", "interrupted"]
 
@@ -30,20 +31,40 @@ class StoredSpan(msgspec.Struct, frozen=True):
         return len(self.otlp)
 
 
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """Where a span's bytes lie; what stands around them in its `ResourceSpans`, without the resource."""
+
+    source: bytes
+    begin: int
+    end: int
+    front: bytes
+    back: bytes
+
+    @property
+    def whole(self) -> bytes:
+        """All of it."""
+        return b"".join((self.front, self.source[self.begin : self.end], self.back))
+
+    @property
+    def size_bytes(self) -> int:
+        """Of all of it."""
+        return len(self.front) + self.end - self.begin + len(self.back)
+
+
 class ReadSpan(msgspec.Struct, frozen=True):
-    """A span that was looked at. ``resource_field`` and ``tail`` are `StoredSpan.otlp` in two."""
+    """A span that was looked at. ``resource_field`` and ``place`` are `StoredSpan.otlp` in two."""
 
     view: Any
     """Its `SpanView`, checked."""
     resource: bytes
     """The OTLP resource."""
     resource_field: bytes
-    tail: bytes
+    place: Place
 
     @property
     def size_bytes(self) -> int:
         """Of all of it."""
-        return len(self.resource_field) + len(self.tail)
+        return len(self.resource_field) + self.place.size_bytes
 
 
 class Batch(msgspec.Struct):
@@ -187,7 +208,7 @@ class Store(Protocol):
     One writer; readers may be other processes. Every method may raise `StoreUnavailable`.
     """
 
-    def commit(self, batch: Batch) -> Receipt:
+    def commit(self, batch: Batch | Prepared) -> Receipt:
         """Store a batch; durable when it returns; idempotent by (trace id, span id), (instance, seq).
 
         Of facts with one identity the first is kept. Of spans with one identity the one that ended

@@ -31,7 +31,6 @@ _LIST_END = re.compile(rb"\s*\]\s*\Z")
 _OF_A_MESSAGE = re.compile(rb"((?:.*[._])?(?:messages|prompts?|completions?)\.)(\d+)(?:\.|\Z)")
 
 _LENGTH_DELIMITED = 2
-_SCOPE_SPANS = _SPANS = 2
 _ATTRIBUTE_TAG, _EVENTS = 9 << 3 | 2, 11
 _EVENT_ATTRIBUTES = 3
 _KEY, _VALUE = 1, 2
@@ -55,49 +54,45 @@ class Body(msgspec.Struct, gc=False):
     """The field of `AnyValue` that holds it; 0 for several attributes in a row."""
 
 
-def bodies(span: bytes) -> list[Body]:
-    """The large values in ``span``, OTLP `ResourceSpans` with or without the resource; ascending."""
+def bodies(data: bytes, begin: int, end: int) -> list[Body]:
+    """The large values in the OTLP span between ``begin`` and ``end``; ascending."""
     found: list[Body] = []
     try:
-        for number, begin, end, _ in fields(span, 0, len(span)):
-            if number == _SCOPE_SPANS:
-                for inner, at, stop, _ in fields(span, begin, end):
-                    if inner == _SPANS:
-                        _of_span(span, at, stop, found)
+        _of_span(data, begin, end, found)
     except (IndexError, ValueError):
         return []  # parsed otherwise than here: it is kept as it is
     found.sort(key=lambda body: body.begin)
     return found
 
 
-def plain_bodies(span: bytes) -> list[Body]:
+def plain_bodies(data: bytes, begin: int, end: int) -> list[Body]:
     """`bodies` of a span without rows of attributes and without events, found without a walk over it.
 
     An attribute is taken for one if the sizes within it agree. One that is encoded as nobody does it is
     overlooked: it stays where it is.
     """
     found: list[Body] = []
-    at, size = 0, len(span)
-    while (begins := _LARGE_ATTRIBUTE.search(span, at)) is not None:
+    at = begin
+    while (begins := _LARGE_ATTRIBUTE.search(data, at, end)) is not None:
         at = begins.start() + 1
         try:
-            length, begin = _varint(span, at)
-            end = begin + length
+            length, inner = _varint(data, at)
+            stop = inner + length
             key = begins.end()
-            value = key + span[key - 1]
-            if end > size or span[value] != _VALUE_TAG:
+            value = key + data[key - 1]
+            if stop > end or data[value] != _VALUE_TAG:
                 continue
-            length, inner = _varint(span, value + 1)
-            kind = _KINDS.get(span[inner])
-            if inner + length != end or kind is None:
+            length, inner = _varint(data, value + 1)
+            kind = _KINDS.get(data[inner])
+            if inner + length != stop or kind is None:
                 continue
-            length, begin = _varint(span, inner + 1)
+            length, inner = _varint(data, inner + 1)
         except (IndexError, ValueError):
             continue
-        if begin + length == end:
-            at = end
+        if inner + length == stop:
+            at = stop
             if length > LEAST_BYTES:
-                found.append(Body(span[key:value], begin, end, kind))
+                found.append(Body(data[key:value], inner, stop, kind))
     return found
 
 

@@ -12,6 +12,7 @@ from support.scripted import Gate, ScriptedServer, json_reply
 from support.sessions import MemorySink, record, recording, replay
 
 from playhead_instrumentation.drivers import loops
+from playhead_instrumentation.drivers.quiet import Quiet
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -52,34 +53,47 @@ def beside(block, unblock, url):
     return answers, took
 
 
-def test_a_thread_that_reads_a_pipe_holds_up_nobody(server):
+@pytest.fixture
+def losses(monkeypatch):
+    """Threads that were found stuck, each time by name and how."""
+    found, loses = [], Quiet._loses
+
+    def told(self, place, how):
+        found.append((threading._active[place].name, how))
+        loses(self, place, how)
+
+    monkeypatch.setattr(Quiet, "_loses", told)
+    return found
+
+
+def of_others(found):
+    return [one for one in found if one[0] != threading.current_thread().name]
+
+
+def test_a_thread_that_reads_a_pipe_holds_up_nobody(server, losses):
     ends = os.pipe()
-    (answers, took), tape = record(
+    (answers, _), tape = record(
         lambda: beside(lambda: os.read(ends[0], 1), lambda: os.write(ends[1], b"x"), server.url),
         settings=STRICT,
     )
     assert answers == [True] * COUNT
-    assert took < 1.0
     for end in ends:
         os.close(end)
-    # It has lost its turn, which the tape tells once.
-    (lost,) = [
-        fact.attributes
-        for fact in tape.named(e.PLAYHEAD_TURN_LOST)
-        if fact.attributes[a.PLAYHEAD_TURN_THREAD] != threading.current_thread().name
-    ]
-    assert lost[a.PLAYHEAD_TURN_THREAD].endswith("(other)")
-    assert lost[a.PLAYHEAD_TURN_HOW] == "blocks"
+    # It was waited for once, for all requests, and has lost its turn, which the tape tells.
+    [(name, how)] = of_others(losses)
+    assert name.endswith("(other)") and how == "blocks"
+    told = [tuple(fact.attributes.values()) for fact in tape.named(e.PLAYHEAD_TURN_LOST)]
+    assert of_others(told) == [(name, how)]
 
 
-def test_a_blocking_call_in_c_holds_up_nobody(server):
+def test_a_blocking_call_in_c_holds_up_nobody(server, losses):
     lock = threading.Lock()
     lock.acquire()
-    (answers, took), _ = record(
-        lambda: beside(lambda: lock.acquire(timeout=3), lock.release, server.url), settings=STRICT
+    (answers, _), _ = record(
+        lambda: beside(lambda: lock.acquire(timeout=60), lock.release, server.url), settings=STRICT
     )
     assert answers == [True] * COUNT
-    assert took < 1.0
+    assert len(of_others(losses)) == 1
 
 
 @pytest.mark.acceptance  # it looks at the clock
@@ -115,9 +129,8 @@ def test_a_task_that_spins_holds_up_nobody(server):
 
         return asyncio.run(main())
 
-    began = time.monotonic()
     answers, tape = record(program, settings=STRICT)
-    assert time.monotonic() - began < 5.0
+    assert list(tape.named(e.PLAYHEAD_TURN_LOST)) == []
     assert answers == [True] * COUNT
     assert replay(program, tape)[0] == answers
 
@@ -163,10 +176,9 @@ def test_a_lock_that_is_held_over_a_request_stalls_nobody(server):
             thread.join()
         return sorted(seen)
 
-    began = time.monotonic()
-    seen, _ = record(program, settings=STRICT)
+    seen, tape = record(program, settings=STRICT)
     assert seen == [(number, True) for number in range(4)]
-    assert time.monotonic() - began < 5.0
+    assert list(tape.named(e.PLAYHEAD_TURN_LOST)) == []
 
 
 def test_an_interrupt_at_the_gate_leaves_the_gate_as_it_was(server):

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
+from playhead_receiver.span_view import open_frame
 from playhead_receiver.store import Batch, Store, StoredSpan, open_store
 from playhead_receiver.store.seams import bodies, list_end, plain_bodies, seams
 from playhead_semconv.otlp import set_attributes
@@ -371,14 +372,16 @@ def test_seams_of_a_list_are_the_ends_of_its_elements():
 
 def test_bytes_that_are_no_span_have_no_large_values():
     for found in (bodies, plain_bodies):
-        assert found(b"\x12\xff\xff") == []
-        assert found(os.urandom(500)) == []
-    assert plain_bodies(b"\x4a\xff\xff\xff\xff\x7f\x0a\x01k") == []
-    assert plain_bodies(b"\x4a\x80\x01\x0a\x7f") == []
+        for data in (b"\x12\xff\xff", os.urandom(500)):
+            assert found(data, 0, len(data)) == []
+    for data in (b"\x4a\xff\xff\xff\xff\x7f\x0a\x01k", b"\x4a\x80\x01\x0a\x7f"):
+        assert plain_bodies(data, 0, len(data)) == []
     nested = field(9, field(1, b"k") + field(2, field(1, b"x" * 200)))
-    assert [(one.key, one.begin, one.end) for one in plain_bodies(b"J" + nested)] == [
-        (b"k", len(nested) - 199, len(nested) + 1)
-    ]
+    for front, back in ((b"J", b""), (b"J", b"J"), (b"", b"")):
+        data = front + nested + back
+        found = plain_bodies(data, 0, len(data) - len(back))
+        assert [(one.key, data[one.begin : one.end]) for one in found] == [(b"k", b"x" * 200)]
+    assert plain_bodies(nested, 0, len(nested) - 1) == []
 
 
 @given(
@@ -396,6 +399,8 @@ def test_bytes_that_are_no_span_have_no_large_values():
 )
 def test_large_attributes_are_found_without_a_walk(attributes: dict[str, Any]):
     otlp = span_with(b"t" * 16, 1, attributes).otlp
-    short_keys = [one for one in bodies(otlp) if 0 < len(one.key) < 128]
-    assert [one for one in plain_bodies(otlp) if one.key] == short_keys
+    span = open_frame(otlp)[1]
+    place = otlp.index(span), otlp.index(span) + len(span)
+    short_keys = [one for one in bodies(otlp, *place) if 0 < len(one.key) < 128]
+    assert [one for one in plain_bodies(otlp, *place) if one.key] == short_keys
     assert AnyValue.FromString(field(1, b"x")).string_value == "x"

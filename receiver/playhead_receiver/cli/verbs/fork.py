@@ -11,17 +11,17 @@ import click
 
 from playhead_receiver.cli.branching import (
     checked,
-    delivered,
     on_unknown_option,
+    origin_opened,
     reopen_option,
     said_of,
     started,
     turned_away,
     unknown_decider,
 )
-from playhead_receiver.cli.child import die_as, signals_held
+from playhead_receiver.cli.child import die_as
 from playhead_receiver.cli.options import check_option, header_option, verb
-from playhead_receiver.cli.runs import opened_run, parse_target
+from playhead_receiver.cli.runs import parse_target
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
 from playhead_semconv.headers import parse_headers
@@ -81,69 +81,62 @@ def command(
     origin stays as it is. docs/forks.md says how edits are written. Exit status: the program's; 3 where
     something was refused.
     """
-    from playhead_receiver.cli.housing import housing
     from playhead_receiver.cli.points import find_point
     from playhead_replay.forks.fork import fork_of
     from playhead_replay.forks.forked import forked_of
     from playhead_replay.forks.start import folder_of
-    from playhead_replay.forks.workspace import copied, folder_of_fork, looks, settled, under_way
+    from playhead_replay.forks.workspace import copied, folder_of_fork, looks, settled
     from playhead_replay.launch import require_headers
 
     decide = unknown_decider(session, on_unknown)
     headers = parse_headers(header_lines)
     wanted = parse_target(target, at)
     status = 0
-    with (
-        signals_held(),
-        housing(session.settings) as house,
-        under_way(session.data_dir),
-    ):
-        delivered(session, house)
-        with opened_run(session, wanted) as run:
-            point = find_point(run, wanted.point) if wanted.point else None
-            if point is not None and point.snapped:
-                session.say(point.snapped)
-            tape, plan = fork_of(
-                run,
-                None if point is None else point.step,
-                _edits(run, point, edits, patch),
-                exchange=None if point is None else point.exchange,
-                decide=decide,
-                offline=offline,
-                reopen=reopen,
+    with origin_opened(session, wanted) as (house, run):
+        point = find_point(run, wanted.point) if wanted.point else None
+        if point is not None and point.snapped:
+            session.say(point.snapped)
+        tape, plan = fork_of(
+            run,
+            None if point is None else point.step,
+            _edits(run, point, edits, patch),
+            exchange=None if point is None else point.exchange,
+            decide=decide,
+            offline=offline,
+            reopen=reopen,
+        )
+        require_headers(run, headers)
+        forks, plan = forked_of(run, tape, plan, decide)
+        own = None if cwd else folder_of_fork(session.data_dir, run.name)
+        place = own or folder_of(run.command, cwd)
+        for _ in range(times):
+            session.progress(f"forking {run.name}")
+            folder = place if in_place else copied(place, run.tape, tape, session.data_dir)
+            before = {} if in_place else looks(folder)
+            status, made = started(
+                session,
+                house,
+                tape,
+                plan,
+                python=python,
+                folder=folder,
+                forks=forks,
+                headers=headers,
+                checks=checks,
             )
-            require_headers(run, headers)
-            forks, plan = forked_of(run, tape, plan, decide)
-            own = None if cwd else folder_of_fork(session.data_dir, run.name)
-            place = own or folder_of(run.command, cwd)
-            for _ in range(times):
-                session.progress(f"forking {run.name}")
-                folder = place if in_place else copied(place, run.tape, tape, session.data_dir)
-                before = {} if in_place else looks(folder)
-                status, made = started(
-                    session,
-                    house,
-                    tape,
-                    plan,
-                    python=python,
-                    folder=folder,
-                    forks=forks,
-                    headers=headers,
-                    checks=checks,
-                )
-                left = None if in_place else settled(folder, before, "" if made is None else made.name)
-                if made is None:
-                    session.say("nothing was recorded")
-                    continue
-                lines, refused = said_of(made)
-                for line in [*lines, *turned_away(run, made, headers), *checked(made)]:
-                    session.say(line)
-                session.say(f"{made.name} {made.status}, {len(made.steps)} steps; origin unchanged")
-                if left is not None:
-                    session.say(f"its files are in {left}")
-                session.suggest(shlex.join(["playhead", "diff", run.name, made.name]))
-                if refused:
-                    status = REFUSED
+            left = None if in_place else settled(folder, before, "" if made is None else made.name)
+            if made is None:
+                session.say("nothing was recorded")
+                continue
+            lines, refused = said_of(made)
+            for line in [*lines, *turned_away(run, made, headers), *checked(made)]:
+                session.say(line)
+            session.say(f"{made.name} {made.status}, {len(made.steps)} steps; origin unchanged")
+            if left is not None:
+                session.say(f"its files are in {left}")
+            session.suggest(shlex.join(["playhead", "diff", run.name, made.name]))
+            if refused:
+                status = REFUSED
     return die_as(status)
 
 

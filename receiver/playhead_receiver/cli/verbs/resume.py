@@ -11,17 +11,17 @@ import click
 
 from playhead_receiver.cli.branching import (
     checked,
-    delivered,
     on_unknown_option,
+    origin_opened,
     reopen_option,
     said_of,
     started,
     turned_away,
     unknown_decider,
 )
-from playhead_receiver.cli.child import die_as, signals_held
+from playhead_receiver.cli.child import die_as
 from playhead_receiver.cli.options import check_option, header_option, verb
-from playhead_receiver.cli.runs import opened_run, parse_target
+from playhead_receiver.cli.runs import parse_target
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
 from playhead_semconv.headers import parse_headers
@@ -54,41 +54,33 @@ def command(
     Nothing of the first part happens again: no request, no write. It is a new run, shown under the dead
     one. Exit status: the program's.
     """
-    from playhead_receiver.cli.housing import housing
     from playhead_replay.forks.forked import forked_of
     from playhead_replay.forks.resume import resume_of
     from playhead_replay.forks.start import folder_of
-    from playhead_replay.forks.workspace import folder_of_fork, under_way
+    from playhead_replay.forks.workspace import folder_of_fork
     from playhead_replay.launch import require_headers
 
     decide = unknown_decider(session, on_unknown)
     headers = parse_headers(header_lines)
-    wanted = parse_target(target)
-    with (
-        signals_held(),
-        housing(session.settings) as house,
-        under_way(session.data_dir),
-    ):
-        delivered(session, house)
-        with opened_run(session, wanted) as run:
-            _require_dead(run)
-            tape, plan = resume_of(run, decide, reopen)
-            require_headers(run, headers)
-            forks, plan = forked_of(run, tape, plan, decide)
-            session.progress(f"resuming {run.name}")
-            own = None if cwd else folder_of_fork(session.data_dir, run.name)
-            folder = own or folder_of(run.command, cwd)
-            status, made = started(
-                session,
-                house,
-                tape,
-                plan,
-                python=python,
-                folder=folder,
-                forks=forks,
-                headers=headers,
-                checks=checks,
-            )
+    with origin_opened(session, parse_target(target)) as (house, run):
+        _require_dead(run)
+        tape, plan = resume_of(run, decide, reopen)
+        require_headers(run, headers)
+        forks, plan = forked_of(run, tape, plan, decide)
+        session.progress(f"resuming {run.name}")
+        own = None if cwd else folder_of_fork(session.data_dir, run.name)
+        folder = own or folder_of(run.command, cwd)
+        status, made = started(
+            session,
+            house,
+            tape,
+            plan,
+            python=python,
+            folder=folder,
+            forks=forks,
+            headers=headers,
+            checks=checks,
+        )
     if made is None:
         session.say("nothing was recorded")
     else:

@@ -115,6 +115,8 @@ def command(
             settings.jaeger_attribute_bytes, settings.tempo_attribute_bytes, settings.public_url
         ),
         references=References.named(settings.references),
+        apart=(os.cpu_count() or 1) > 1,
+        search=settings.search,
     )
     # Held back before the receiver starts its threads, so that the signal comes to this line.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)

@@ -16,7 +16,7 @@ from playhead_receiver.store.postgres.place import place_of, prepare_place
 from playhead_receiver.store.postgres.places import PlaceTable
 from playhead_receiver.store.postgres.reader import Pool, PostgresReader
 from playhead_receiver.store.postgres.search import PostgresSearch
-from playhead_receiver.store.prepare import offloads, prepare
+from playhead_receiver.store.prepare import Prepared, offloads, prepare
 from playhead_receiver.store.protocol import Batch, Receipt
 from playhead_receiver.store.shelves import Shelves
 from playhead_receiver.store.sql.compaction import QUIET_S, drafts, write
@@ -62,9 +62,11 @@ class PostgresStore(SqlStore[PgDb]):
         self._gate = BlobGate(self._pool)
         self._search = PostgresSearch(self._pool, reader, self, references)
 
-    def commit(self, batch: Batch) -> Receipt:
+    def commit(self, batch: Batch | Prepared) -> Receipt:
         """Store a batch; the database has committed it when this returns."""
         writer = self._errands()
+        if isinstance(batch, Prepared):
+            return writer.write(batch)
         with self._gate.one() if offloads(batch) else nullcontext():
             return writer.write(prepare(batch, self._blobs, self._cutter))
 

@@ -330,7 +330,7 @@ class Rows:
             else:
                 self._replace(id, before)
             self._insert_span(span, number, frame.next_place)
-            frame.add_span(span.tail, span.cut)
+            frame.add_span(span.cut)
         if not frame.next_place:
             return 0
         self._bundle = number

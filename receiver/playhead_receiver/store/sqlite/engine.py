@@ -13,7 +13,7 @@ import apsw
 from playhead_checkpoint import BlobFolder
 from playhead_receiver.store.gate import Gate
 from playhead_receiver.store.keys import Need
-from playhead_receiver.store.prepare import offloads, prepare
+from playhead_receiver.store.prepare import Prepared, offloads, prepare
 from playhead_receiver.store.protocol import Batch, Receipt
 from playhead_receiver.store.shelves import PlaceFile, Shelves
 from playhead_receiver.store.sql.compaction import QUIET_S, drafts, write
@@ -63,9 +63,11 @@ class SqliteStore(SqlStore[apsw.Connection]):
         self._commits = Gate()
         self._blob_deletion = threading.Lock()
 
-    def commit(self, batch: Batch) -> Receipt:
+    def commit(self, batch: Batch | Prepared) -> Receipt:
         """Store a batch; on disk when it returns."""
         writer = self._errands()
+        if isinstance(batch, Prepared):
+            return writer.write(batch)
         try:
             with self._commits.one() if offloads(batch) else nullcontext():
                 return writer.write(prepare(batch, self._blobs, self._cutter))

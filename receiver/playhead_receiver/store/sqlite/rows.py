@@ -234,7 +234,7 @@ class Rows:
                 continue
             self.position += 1
             rows.append(self._span_row(span, number, frame.next_place))
-            frame.add_span(span.tail, span.cut)
+            frame.add_span(span.cut)
         if not rows:
             return 0
         self._bundle = number

@@ -1,0 +1,44 @@
+"""A store with much in it, kept in a temporary folder, so that it is filled once only."""
+
+from __future__ import annotations
+
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from ingest_load import Load, requests
+
+from playhead_receiver.intake import Intake
+from playhead_receiver.intake.apart import Apart
+from playhead_receiver.store import open_store
+
+STEPS = 20
+AT_ONCE = 41 * 250
+"""Spans that are stored between two notes of how far it is."""
+
+
+def filled(spans: int) -> Path:
+    """A folder with a store of about so many payload spans, all summed up, none indexed.
+
+    Where it was broken off it goes on.
+    """
+    folder = Path(tempfile.gettempdir(), f"playhead-filled-{spans}")
+    note = folder / "filled"
+    done = int(note.read_text()) if note.exists() else 0
+    if done >= spans:
+        return folder
+    store, apart = open_store(folder), Apart()
+    intake = Intake(store, apart=apart)
+    while done < spans:
+        load = Load(AT_ONCE // (2 * STEPS + 1), STEPS, seed=-1 - done)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda request: intake.export("traces", request.body), requests(load)))
+        while store.sum_up(1000):
+            pass
+        while store.compact(quiet_s=0.0):
+            pass
+        done += AT_ONCE
+        note.write_text(str(done))
+    apart.close()
+    store.close()
+    return folder
