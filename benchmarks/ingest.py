@@ -115,8 +115,8 @@ class Kept:
         self._before = set(self._traces())
 
     def spans(self) -> tuple[int, int]:
-        """New spans, read one by one; bundles that wait to be indexed."""
-        store = open_store(self._place, read_only=True)
+        """New spans, read one by one; bundles that wait to be indexed. The log is emptied."""
+        store = open_store(self._place)
         try:
             new = [trace for trace in self._traces() if trace not in self._before]
             return sum(1 for trace in new for _ in store.spans(trace)), store.lag().bundles

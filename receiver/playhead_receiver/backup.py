@@ -8,8 +8,8 @@ from pathlib import Path
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.access.tenants import FOLDER as TENANTS
 from playhead_receiver.store import open_store, restore
+from playhead_receiver.store.sqlite.backup import make_empty
 from playhead_receiver.store.sqlite.schema import FILE
-from playhead_semconv.errors import StoreError
 
 DRAFT = "store.draft"
 
@@ -22,7 +22,7 @@ def back_up(place: str | Path, data_dir: Path, folder: Path) -> None:
     """
     store = open_store(place, read_only=True)
     try:
-        _check_empty(folder)
+        make_empty(folder)
         store.backup(folder / DRAFT)
     finally:
         store.close()
@@ -59,13 +59,3 @@ def put_back(folder: Path, data_dir: Path) -> None:
 
 def _tenants(folder: Path) -> list[str]:
     return sorted(found.parent.name for found in (folder / TENANTS).glob(f"*/{FILE}"))
-
-
-def _check_empty(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        something = next(folder.iterdir(), None)
-    except OSError as problem:
-        raise StoreError(f"{folder} cannot be used", cause=str(problem)) from problem
-    if something is not None:
-        raise StoreError(f"{folder} is not empty", hint="name a folder that does not exist yet")

@@ -18,6 +18,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import facts_of, span_of
 from support.postgres import PostgresServer
+from support.senders import Sender, Standing, more, nothing_is_missing, sending
 from urllib3 import PoolManager
 
 from playhead_receiver.server import Receiver
@@ -196,6 +197,26 @@ def test_what_one_receiver_does_not_answer_for_any_more_another_takes(tmp_path: 
         assert two.store.position() == 40
         assert list(two.store.verify()) == []
     pool.clear()
+
+
+@pytest.mark.parametrize(
+    "kills", [1, pytest.param(15, marks=[pytest.mark.acceptance, pytest.mark.timeout(300)])]
+)
+def test_one_of_two_receivers_is_killed_and_its_senders_go_to_the_other(tmp_path: Path, kills: int):
+    url = ENGINE.url(tmp_path)
+    senders = [Sender(number) for number in range(1, 5)]
+    staying = Standing(tmp_path / "staying", store=url)
+    with sending(senders[2:], staying):
+        for kill in range(kills):
+            going = Standing(tmp_path / f"going {kill}", store=url)
+            with sending(senders[:2], going):
+                more(senders[:2], 8)
+                going.kill()
+            more(senders[2:], 8)
+        with sending(senders[:2], staying):
+            more(senders[:2], 8)
+            staying.kill()
+    nothing_is_missing(url, senders)
 
 
 def test_a_chain_that_another_receiver_began_is_gone_on_with(server: PostgresServer, tmp_path: Path):
@@ -401,6 +422,25 @@ def test_a_store_of_an_older_version_is_brought_to_this_one(server: PostgresServ
         assert connection.execute("SELECT number FROM version").fetchone() == (5,)
         assert connection.execute("SELECT count(*) FROM owner").fetchone() == (1,)
         assert connection.execute("SELECT count(*) FROM place").fetchone() == (0,)
+
+
+def test_tables_that_are_gone_are_told_and_nothing_is_taken(
+    server: PostgresServer, store: Upkeep, tmp_path: Path
+):
+    store.commit(Batch([span_of(b"1" * 16, 1)]))
+    schema = split_schema(ENGINE.url(tmp_path))[1]
+    with server.connect() as connection:
+        connection.execute(f"DROP SCHEMA {schema} CASCADE".encode())
+    with pytest.raises(StoreUnavailable, match="are not there") as caught:
+        store.commit(Batch([span_of(b"1" * 16, 2)]))
+    assert caught.value.cause == 'relation "counter" does not exist'
+    with pytest.raises(StoreUnavailable, match="are not there"):
+        list(store.runs(Query()))
+
+
+def test_a_database_of_another_kind_is_none(tmp_path: Path):
+    with pytest.raises(ConfigurationError, match="no store of the kind mysql://"):
+        open_store("mysql://bob:secret@127.0.0.1/runs")
 
 
 def test_a_newer_schema_is_refused(server: PostgresServer, tmp_path: Path):

@@ -6,6 +6,7 @@ from typing import Any
 
 import grpc
 import pytest
+import zstandard
 from google.rpc import code_pb2
 from google.rpc.error_details_pb2 import BadRequest, RetryInfo
 from google.rpc.status_pb2 import Status
@@ -20,6 +21,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import span_of
+from support.bombs import grpc_status
 from support.handmade import INSTANCE, HandMade
 
 from playhead_receiver.intake.encodings import MAX_BYTES
@@ -160,3 +162,11 @@ def test_with_a_token_only_its_bearer_may_send(tmp_path: Path):
         assert list(receiver.store.spans(TRACE)) == []
         assert export(request, timeout=30, metadata=(("authorization", "Bearer s3cret"),)) == b""
         assert len(list(receiver.store.spans(TRACE))) == 1
+
+
+def test_grpc_itself_refuses_what_it_cannot_decompress(receiver: Receiver):
+    """When it knows zstd one day, so will the receiver, and the documentation is to say so."""
+    body = zstandard.compress(request_of(span_of(TRACE, 1).otlp))
+    refused = grpc_status(receiver.grpc_endpoint, TRACES, body, "zstd")
+    assert refused == grpc.StatusCode.INTERNAL.value[0]
+    assert list(receiver.store.spans(TRACE)) == []

@@ -23,7 +23,7 @@ from playhead_semconv.otlp import pack, pack_resource, resource_logs
 STAND = """
 import sys
 from playhead_receiver.server import Receiver
-receiver = Receiver(sys.argv[1], http_port=0, grpc_port=0)
+receiver = Receiver(sys.argv[1], http_port=0, grpc_port=0, store=sys.argv[2])
 receiver.run_forever(lambda ready: print(ready.http_endpoint, ready.grpc_endpoint, flush=True))
 """
 LOOK = """
@@ -118,11 +118,16 @@ def over_grpc(endpoint: str) -> Send:
 
 
 class Standing:
-    """A receiver in a process of its own; ``within`` stands before its command."""
+    """A receiver in a process of its own; ``within`` stands before its command.
 
-    def __init__(self, data_dir: Path, within: Sequence[str] = ()) -> None:
+    ``store``: the database that it writes to, else the data folder.
+    """
+
+    def __init__(self, data_dir: Path, within: Sequence[str] = (), store: str = "") -> None:
         self.process = subprocess.Popen(
-            [*within, sys.executable, "-c", STAND, str(data_dir)], stdout=subprocess.PIPE, text=True
+            [*within, sys.executable, "-c", STAND, str(data_dir), store],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert self.process.stdout is not None
         self.http, self.grpc = self.process.stdout.readline().split()
@@ -130,7 +135,7 @@ class Standing:
     @staticmethod
     def refused(data_dir: Path, within: Sequence[str] = ()) -> str:
         """What one says that does not start."""
-        command = [*within, sys.executable, "-c", STAND, str(data_dir)]
+        command = [*within, sys.executable, "-c", STAND, str(data_dir), ""]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
         assert done.returncode == 1
         return done.stderr
@@ -182,11 +187,11 @@ def all_are_refused(senders: Sequence[Sender]) -> None:
     )
 
 
-def nothing_is_missing(data_dir: Path, senders: Sequence[Sender], within: Sequence[str] = ()) -> None:
+def nothing_is_missing(place: Path | str, senders: Sequence[Sender], within: Sequence[str] = ()) -> None:
     """What was acknowledged is there, nothing is there twice, and `verify` finds nothing wrong."""
     instances = [sender.instance.hex() for sender in senders]
     said = subprocess.run(
-        [*within, sys.executable, "-c", LOOK, str(data_dir), *instances],
+        [*within, sys.executable, "-c", LOOK, str(place), *instances],
         capture_output=True,
         text=True,
         check=True,

@@ -24,7 +24,7 @@ from playhead_receiver.store.sqlite import SqliteStore
 from playhead_receiver.store.sqlite.backup import restore
 from playhead_receiver.store.sqlite.schema import FILE, is_older
 from playhead_receiver.store.upkeep import Deleted, Finding, Hit, Lag, Upkeep
-from playhead_semconv.errors import StoreUnavailable
+from playhead_semconv.errors import ConfigurationError, StoreUnavailable
 
 if TYPE_CHECKING:
     from playhead_receiver.references import References
@@ -69,10 +69,15 @@ def open_store(
     that it is found. A store of an older version is brought to this one first, which needs the lock for
     a moment.
     `StoreUnavailable` if disk, file, database or ``blobs`` do not allow it, `ConfigurationError` if
-    ``blobs`` are another store's.
+    ``blobs`` are another store's, or ``data_dir`` is a URL of something else.
     """
     if isinstance(data_dir, str) and is_database(data_dir):
         return _on_postgres(data_dir, read_only, blobs, references)
+    if isinstance(data_dir, str) and "://" in data_dir:
+        raise ConfigurationError(
+            f"no store of the kind {data_dir.partition('://')[0]}:// is known",
+            hint="--store postgresql://USER@HOST/DATABASE",
+        )
     folder = Path(data_dir)
     if read_only and is_older(folder / FILE):
         open_store(folder).close()

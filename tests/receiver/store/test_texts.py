@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+from support.odd_spans import field, texts
 
 from playhead_receiver.span_view import open_frame
 from playhead_receiver.store import Batch, Store, StoredSpan, open_store
@@ -229,123 +230,6 @@ def test_a_span_of_many_megabytes(tmp_path: Path):
     ]
     store, kept = committed(tmp_path, spans)
     assert kept < 2.5 * 6_000_000
-    store.close()
-
-
-# Whatever comes in comes out.
-
-varint = st.integers(0, 2**64 - 1)
-
-
-def encoded(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes((*out, number))
-
-
-def field(number: int, payload: bytes) -> bytes:
-    return encoded(number << 3 | 2) + encoded(len(payload)) + payload
-
-
-texts = st.one_of(
-    st.text(max_size=20),
-    st.text(alphabet='[]{}",: \\n1a', min_size=90, max_size=400),
-    st.lists(st.dictionaries(st.text(max_size=3), st.text(max_size=90), max_size=3), max_size=8).map(
-        json.dumps
-    ),
-    st.integers(0, 30).map(lambda count: json.dumps([{"role": "user", "content": "x" * 70}] * count)),
-)
-unknown = st.one_of(
-    st.tuples(st.integers(20, 70_000), varint).map(lambda f: encoded(f[0] << 3) + encoded(f[1])),
-    st.tuples(st.integers(20, 70_000), st.binary(max_size=200)).map(lambda f: field(*f)),
-    st.tuples(st.integers(20, 90), st.binary(min_size=8, max_size=8)).map(
-        lambda f: encoded(f[0] << 3 | 1) + f[1]
-    ),
-    st.tuples(st.integers(20, 90), st.binary(min_size=4, max_size=4)).map(
-        lambda f: encoded(f[0] << 3 | 5) + f[1]
-    ),
-)
-values = st.one_of(
-    texts.map(lambda text: field(1, text.encode())),
-    st.binary(max_size=300).map(lambda data: field(7, data)),
-    st.lists(texts, max_size=6).map(
-        lambda each: field(5, b"".join(field(1, field(1, one.encode())) for one in each))
-    ),
-    st.dictionaries(st.text(max_size=5), texts, max_size=4).map(
-        lambda each: field(
-            6,
-            b"".join(
-                field(1, field(1, key.encode()) + field(2, field(1, one.encode())))
-                for key, one in each.items()
-            ),
-        )
-    ),
-    varint.map(lambda number: encoded(3 << 3) + encoded(number)),
-    st.just(b""),
-    unknown,
-)
-keys = st.one_of(
-    st.sampled_from(["gen_ai.input.messages", "same", "", "prompt"]),
-    st.integers(0, 3).map(lambda number: f"llm.input_messages.{number}.message.content"),
-    st.text(max_size=10),
-)
-attributes = st.tuples(keys, values, st.lists(unknown, max_size=1)).map(
-    lambda a: field(1, a[0].encode()) + field(2, a[1]) + b"".join(a[2])
-)
-members = st.one_of(
-    attributes.map(lambda a: field(9, a)),
-    st.tuples(st.text(max_size=5), attributes).map(
-        lambda e: field(11, field(2, e[0].encode()) + field(3, e[1]))
-    ),
-    st.text(max_size=8).map(lambda name: field(5, name.encode())),
-    unknown,
-)
-envelopes = st.tuples(
-    st.lists(members, max_size=60),
-    st.lists(unknown, max_size=2),
-    st.lists(unknown, max_size=2),
-    st.booleans(),
-)
-
-
-drawn_spans = st.lists(envelopes, min_size=1, max_size=6)
-
-
-@settings(max_examples=60, deadline=None)
-@given(drawn=drawn_spans, traces=st.integers(1, 3))
-def test_every_span_comes_back_byte_for_byte(
-    tmp_path_factory: pytest.TempPathFactory, drawn: list[Any], traces: int
-):
-    comes_back(tmp_path_factory.mktemp("store"), drawn, traces)
-
-
-@pytest.mark.acceptance
-@settings(max_examples=5000, deadline=None)
-@given(drawn=drawn_spans, traces=st.integers(1, 3))
-def test_every_one_of_thousands_of_spans_comes_back(
-    tmp_path_factory: pytest.TempPathFactory, drawn: list[Any], traces: int
-):
-    comes_back(tmp_path_factory.mktemp("store"), drawn, traces)
-
-
-def comes_back(place: Path, drawn: list[Any], traces: int) -> None:
-    spans: list[StoredSpan] = []
-    for number, (inside, beside, around, leading) in enumerate(drawn, 1):
-        trace_id = bytes([number % traces + 1]) * 16
-        span = field(1, trace_id) + field(2, number.to_bytes(8, "big")) + b"".join(inside)
-        scoped = field(2, b"".join(beside) + field(2, span))
-        resource = field(1, field(1, field(1, b"service.name") + field(2, field(1, b"shop"))))
-        otlp = resource + scoped if leading else scoped + resource
-        otlp += b"".join(around)
-        spans.append(StoredSpan(trace_id, number.to_bytes(8, "big"), otlp))
-    store = open_store(place)
-    store.commit(Batch(spans[:2]))
-    for span in spans[2:]:
-        store.commit(Batch([span]))
-    found = [one for trace in range(1, traces + 1) for one in store.spans(bytes([trace]) * 16)]
-    assert sorted(found, key=lambda one: one.span_id) == sorted(spans, key=lambda one: one.span_id)
     store.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -13,6 +14,8 @@ from playhead_receiver.store.postgres.schema import bring_up_to_date
 from playhead_semconv.errors import ConfigurationError, StoreUnavailable
 
 CONNECT_S = 10
+
+logging.getLogger("psycopg").setLevel(logging.ERROR)  # what it warns of is an error that we raise
 
 _SETTINGS = (
     "SET lock_timeout = '30s'; SET idle_in_transaction_session_timeout = '120s';"
@@ -76,9 +79,17 @@ def speaking_of(place: Place) -> Generator[None]:
         raise StoreUnavailable(
             f"the store {place.name} cannot be used",
             cause=" ".join(str(problem).split()),
-            hint="look whether the database runs and takes connections",
+            hint="look whether the database runs, lets this user in, and takes what is written",
         ) from problem
     except psycopg.errors.InsufficientPrivilege as problem:
         raise StoreUnavailable(
-            f"the store {place.name} may not be used", cause=" ".join(str(problem).split())
+            f"the store {place.name} may not be used",
+            cause=" ".join(str(problem).split()),
+            hint="let this user use and make the schema, or name another: ?schema=NAME",
+        ) from problem
+    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as problem:
+        raise StoreUnavailable(
+            f"the tables of the store {place.name} are not there",
+            cause=problem.diag.message_primary or "",
+            hint="put them back from a copy; a receiver that is started anew makes them empty",
         ) from problem

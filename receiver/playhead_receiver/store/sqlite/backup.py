@@ -21,7 +21,7 @@ DRAFT = ".draft"
 
 def copy_store(source: apsw.Connection, blobs: Blobs, folder: Path) -> None:
     """Copy the state that ``source`` sees; the database comes last, so a folder that has it is whole."""
-    _make_empty(folder)
+    make_empty(folder)
     kept = BlobFolder(folder / BLOBS)
     rows = source.execute("SELECT blobs FROM fact_run WHERE blobs IS NOT NULL")
     for digest in {digest for (found,) in rows for digest in blob_digests(found)}:  # type: ignore[arg-type]
@@ -38,6 +38,17 @@ def copy_store(source: apsw.Connection, blobs: Blobs, folder: Path) -> None:
     with open(draft, "rb") as file:
         os.fsync(file.fileno())
     os.rename(draft, folder / FILE)
+
+
+def make_empty(folder: Path) -> None:
+    """Make a folder, or `StoreError` if there is something in it."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        something = next(folder.iterdir(), None)
+    except OSError as problem:
+        raise StoreError(f"{folder} cannot be used", cause=str(problem)) from problem
+    if something is not None:
+        raise StoreError(f"{folder} is not empty", hint="name a folder that does not exist yet")
 
 
 def restore(backup: Path, data_dir: Path) -> None:
@@ -67,13 +78,3 @@ def restore(backup: Path, data_dir: Path) -> None:
             open_writer(data_dir / FILE).close()
     finally:
         lock.release()
-
-
-def _make_empty(folder: Path) -> None:
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        something = next(folder.iterdir(), None)
-    except OSError as problem:
-        raise StoreError(f"{folder} cannot be used", cause=str(problem)) from problem
-    if something is not None:
-        raise StoreError(f"{folder} is not empty", hint="name a folder that does not exist yet")
