@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
@@ -63,10 +64,10 @@ _decode = msgspec.json.Decoder(Errand)
 _decode_answer = msgspec.json.Decoder(Answer)
 
 
-def do(store: Upkeep, errand: Errand) -> Answer:
-    """Do an errand."""
+def do(store: Upkeep, errand: Errand, note: Callable[[str], None]) -> Answer:
+    """Do an errand. ``note`` is told the trace id of each run that is deleted."""
     if isinstance(errand, Collect):
-        return Answer(deleted=apply(store, errand.policy, time.time_ns()))
+        return Answer(deleted=apply(store, errand.policy, time.time_ns(), note))
     run = store.resolve(errand.run)
     store.mark(bytes.fromhex(run.trace_id), errand.word, errand.on)
     return Answer(run=run.name)
@@ -96,13 +97,13 @@ def ask(data_dir: Path, errand: Errand) -> Answer:
     return answer
 
 
-def serve(data_dir: Path, store: Upkeep) -> int:
-    """Do what is asked for; how many errands that were."""
+def serve(data_dir: Path, store: Upkeep, note: Callable[[str], None]) -> int:
+    """Do what is asked for; how many errands that were. ``note``: as in `do`."""
     folder = data_dir / FOLDER
     asked = sorted(folder.glob("*" + ASK)) if folder.is_dir() else []
     for path in asked:
         try:
-            answer = do(store, _decode.decode(path.read_bytes()))
+            answer = do(store, _decode.decode(path.read_bytes()), note)
         except FileNotFoundError:
             continue  # whoever asked waits no more
         except msgspec.DecodeError as problem:

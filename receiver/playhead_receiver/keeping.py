@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from playhead_receiver.errands import serve
@@ -11,6 +13,8 @@ from playhead_receiver.store.retention import Policy, apply, names_of_runs
 from playhead_receiver.threads import Worker
 from playhead_replay.forks.workspace import sweep
 
+BY_HAND, BY_POLICY = "playhead gc", "retention"
+"""Who deletes."""
 POLL_S = 0.5
 RESTS = 9
 """How much longer than it works it rests."""
@@ -25,8 +29,16 @@ class Keeper(Worker):
     Intake goes first.
     """
 
-    def __init__(self, store: Upkeep, data_dir: Path, policy: Policy | None = None) -> None:
+    def __init__(
+        self,
+        store: Upkeep,
+        data_dir: Path,
+        policy: Policy | None = None,
+        note: Callable[[str, str], None] = lambda _by, _trace_id: None,
+    ) -> None:
+        """``note`` is told who deletes a run, and its trace id."""
         super().__init__("keeper")
+        self._note = note
         self._store = store
         self._data_dir = data_dir
         self._policy = policy
@@ -39,10 +51,10 @@ class Keeper(Worker):
         return max(POLL_S, RESTS * (time.monotonic() - begin))
 
     def _work(self) -> None:
-        if serve(self._data_dir, self._store) or self._store.sum_up():
+        if serve(self._data_dir, self._store, partial(self._note, BY_HAND)) or self._store.sum_up():
             return
         if self._policy is not None and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + EVERY_S
-            apply(self._store, self._policy, time.time_ns())
+            apply(self._store, self._policy, time.time_ns(), partial(self._note, BY_POLICY))
             sweep(self._data_dir, lambda: names_of_runs(self._store))
         self._store.compact()

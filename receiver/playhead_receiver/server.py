@@ -21,6 +21,7 @@ from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.intake.http import http_app
 from playhead_receiver.listening import HttpServer, Tls, bracketed, is_loopback, port_taken
 from playhead_receiver.lock import WriterLock
+from playhead_receiver.references import References
 from playhead_receiver.store import Upkeep, open_store
 from playhead_receiver.store.retention import Policy
 from playhead_semconv.errors import ConfigurationError, UsageError
@@ -46,7 +47,7 @@ class Receiver:
     ``token``: one that opens everything; those of the folder's `TokenBook` open what they are for. A
     token is needed where ``guarded``, where ``token`` is given, and where ``host`` is not loopback.
     ``limit_bytes``: the largest request, after decompression. ``policy``: how long runs are kept; None:
-    for ever. ``faces``: what other viewers are given. ``references``: folders of what spans refer to.
+    for ever. ``faces``: what other viewers are given. ``references``: places of what spans refer to.
     ``apart``: spans may be read in a process of their own. ``search``: what is stored is indexed.
 
     Errors of `start`: `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`,
@@ -71,7 +72,7 @@ class Receiver:
         limit_bytes: int = MAX_BYTES,
         policy: Policy | None = None,
         faces: Limits = Limits(),  # noqa: B008, frozen
-        references: Sequence[str] = (),
+        references: References | None = None,
         apart: bool = False,
         search: bool = True,
     ) -> None:
@@ -87,7 +88,7 @@ class Receiver:
         self._limit_bytes = limit_bytes
         self._policy = policy
         self._faces = faces
-        self._references = references
+        self._references = references or References()
         self._apart = Apart() if apart else None
         self._search = search
         self._lock: WriterLock | None = None
@@ -148,10 +149,18 @@ class Receiver:
                 hint="playhead token create, or export PLAYHEAD_TOKEN=…, or bind to 127.0.0.1",
             )
         guard = Guard(book, static=self._token, required=self._guarded)
+
+        def deleted(tenant: str, by: str, trace_id: str) -> None:
+            if guard.required:
+                audit.note("", by, tenant, "delete", trace_id)
+
         try:
             self._lock = WriterLock.take(self.data_dir)
             self._store = open_store(
-                self._store_url or self.data_dir, lock=self._lock, blobs=self._blobs_url
+                self._store_url or self.data_dir,
+                lock=self._lock,
+                blobs=self._blobs_url,
+                references=self._references,
             )
             tenants = self._tenants = Tenants(
                 self.data_dir,
@@ -161,6 +170,7 @@ class Receiver:
                 self._blobs_url,
                 self._apart,
                 self._search,
+                deleted,
             )
             for destination in self._forward:
                 relay = Relay(destination, self.data_dir)
@@ -258,7 +268,6 @@ class Receiver:
     ) -> None:
         from playhead_receiver.faces.routes import FACES
         from playhead_receiver.query import query_app  # heavy, and an embedded receiver has none
-        from playhead_receiver.query.references import References
         from playhead_receiver.query.serving import Serving
 
         serving = Serving(
@@ -268,7 +277,7 @@ class Receiver:
             shown,
             self._destinations,
             version("playhead-receiver"),
-            References(self._references),
+            self._references,
         )
         self._serving = serving
         self._query = HttpServer(

@@ -72,7 +72,8 @@ class Settings:
     )
     references: str = _setting(
         "",
-        "Folders, `:` between them, of messages that spans refer to (`gen_ai.input.messages_ref`, …).",
+        "Folders and `s3://BUCKET/PREFIX`, `:` between them, where messages lie that spans refer to"
+        " (`gen_ai.input.messages_ref`, …); they are shown and searched.",
     )
     agent: str = _setting("", "Name of the agent. Default: the script's name.", "OTEL_SERVICE_NAME")
     level: str = _setting("", "causal or strict. Default: strict under `playhead record`, else causal.")

@@ -14,10 +14,11 @@ import pytest
 from conformance.engines import Postgres
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
-from support.batches import facts_of
+from support.batches import facts_of, span_of
 from support.object_server import ObjectServer
 from urllib3 import PoolManager
 
+from playhead_receiver.references import References
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, Upkeep, open_store, restore
 from playhead_receiver.store import objects as object_module
@@ -54,6 +55,37 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     yield open_one
     for store in stores:
         store.close()
+
+
+def test_what_spans_refer_to_in_a_bucket_is_read_and_searched(
+    opened: Open, bucket: ObjectServer, url: str
+):
+    said = json.dumps([{"role": "user", "parts": [{"type": "text", "content": "order 81?"}]}]).encode()
+    for path, data in (("in/put.json", said), ("in2/put.json", said), ("in/bad.json", said * 4)):
+        bucket.put(f"{url}/{path}", data)
+    references = References(["", f"{url}/in/"])
+    name = a.GEN_AI_INPUT_MESSAGES_REF
+    uri = f"{url}/in/put.json"
+    assert references.resolved({name: uri}) == ({a.GEN_AI_INPUT_MESSAGES: json.loads(said)}, {})
+    for other in (
+        f"{url}/in2/put.json",
+        f"{url}/in/../in2/put.json",
+        f"{url}/in/missing.json",
+        f"{url}/in/bad.json",
+        "s3://other/in/put.json",
+    ):
+        assert references.resolved({name: other}) == ({}, {a.GEN_AI_INPUT_MESSAGES: other})
+    store = opened(references=references)
+    store.commit(Batch([span_of(ONE, 1, **{name: uri}), span_of(TWO, 1)]))
+    while store.index():
+        pass
+    (hit,) = store.search('"order 81"')
+    assert (hit.trace_id, "order 81?" in hit.excerpt) == (ONE.hex(), True)
+    bucket.fail()
+    try:
+        assert references.resolved({name: uri}) == ({}, {a.GEN_AI_INPUT_MESSAGES: uri})
+    finally:
+        bucket.fail(False)
 
 
 def large(instance: bytes, body: bytes, seq: int = 0) -> Fact:

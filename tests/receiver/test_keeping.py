@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from support.batches import span_of
 from support.leftovers import finds
 
 from playhead_receiver import errands
+from playhead_receiver.access import Audit
+from playhead_receiver.access.database import AccessFile
 from playhead_receiver.errands import Collect, Mark, ReceiverGone, ask
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, open_store
@@ -42,6 +45,13 @@ def names(receiver: Receiver) -> list[str]:
     return sorted(run.name for run in receiver.store.runs(Query(mode=None)))
 
 
+def deletions(folder: Path) -> list[tuple[str, str]]:
+    """Who deleted which run, as the audit log has it."""
+    with closing(AccessFile(folder)) as file:
+        notes = Audit(file).notes("")
+    return [(note.name, note.subject) for note in notes if note.action == "delete"]
+
+
 def test_what_its_policy_does_not_keep_goes(tmp_path: Path):
     store = open_store(tmp_path)
     fresh = time.time_ns()
@@ -50,10 +60,14 @@ def test_what_its_policy_does_not_keep_goes(tmp_path: Path):
     store.mark(trace(2), HELD)
     store.close()
     assert finds(tmp_path, SAID.encode())
-    with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy()) as receiver:
+    with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy(), guarded=True) as receiver:
         until(lambda: names(receiver) == ["fresh-1", "held-1"])
         until(lambda: not finds(tmp_path, SAID.encode()))
         assert list(receiver.store.verify()) == []
+        assert deletions(tmp_path) == [("retention", trace(1).hex())]
+        receiver.store.mark(trace(2), HELD, False)
+        ask(tmp_path, Collect(Policy()))
+    assert deletions(tmp_path) == [("playhead gc", trace(2).hex()), ("retention", trace(1).hex())]
 
 
 def test_folders_of_forks_go_with_their_runs_and_not_while_a_fork_is_under_way(tmp_path: Path):

@@ -53,12 +53,17 @@ class ObjectServer:
         """Of a place in the bucket."""
         return f"s3://{BUCKET}/{prefix}"
 
+    def put(self, url: str, data: bytes) -> None:
+        """Put an object at an ``s3://`` URL."""
+        self._ask("PUT", url.removeprefix("s3://"), data)
+
     def fail(self, fails: bool = True) -> None:
         """From now on answer 503 to everything; or not any more."""
         self._ask("POST", "-/fail" if fails else "-/work")
 
-    def _ask(self, method: str, path: str) -> None:
-        urlopen(Request(f"{self.endpoint}/{path}", method=method), timeout=30).close()
+    def _ask(self, method: str, path: str, data: bytes | None = None) -> None:
+        headers = {"content-type": "application/octet-stream"}
+        urlopen(Request(f"{self.endpoint}/{path}", data, headers, method=method), timeout=30).close()
 
 
 def main() -> None:

@@ -7,6 +7,8 @@ a database each has a schema.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -64,7 +66,10 @@ class Tenants:
         blobs: str = "",
         apart: Apart | None = None,
         search: bool = True,
+        note: Callable[[str, str, str], None] = lambda _tenant, _by, _trace_id: None,
     ) -> None:
+        """``note`` is told of which tenant a run is deleted, by whom, and its trace id."""
+        self._note = note
         self._data_dir = data_dir
         self._url = url
         self._policy = policy
@@ -73,7 +78,7 @@ class Tenants:
         self._search = search
         self._budget, self._counted = Budget(), Counted()
         self._lock = threading.Lock()
-        self._houses: dict[str, House] = {"": self._house(store, data_dir)}
+        self._houses: dict[str, House] = {"": self._house("", store, data_dir)}
 
     @property
     def own(self) -> House:
@@ -116,16 +121,17 @@ class Tenants:
         folder = self._data_dir / FOLDER / tenant
         blobs = f"{self._blobs.rstrip('/')}/{FOLDER}/{tenant}" if self._blobs else ""
         if self._url:
-            return self._house(open_store(place_of_tenant(self._url, tenant), blobs=blobs), folder)
+            store = open_store(place_of_tenant(self._url, tenant), blobs=blobs)
+            return self._house(tenant, store, folder)
         folder.parent.mkdir(mode=0o700, exist_ok=True)
         lock = WriterLock.take(folder)
         try:
-            return self._house(open_store(folder, lock=lock, blobs=blobs), folder, lock)
+            return self._house(tenant, open_store(folder, lock=lock, blobs=blobs), folder, lock)
         except BaseException:
             lock.release()
             raise
 
-    def _house(self, store: Upkeep, folder: Path, lock: WriterLock | None = None) -> House:
+    def _house(self, tenant: str, store: Upkeep, folder: Path, lock: WriterLock | None = None) -> House:
         intake = Intake(store, self._budget, self._counted, self._apart)
-        keeper = Keeper(store, folder, self._policy)
+        keeper = Keeper(store, folder, self._policy, partial(self._note, tenant))
         return House(store, intake, Indexer(store) if self._search else None, keeper, lock)

@@ -28,10 +28,11 @@ class Housing:
     Another process's receiver may go away at any time; `endpoint` looks again each time it is asked.
     """
 
-    def __init__(self, data_dir: Path, store: str = "", blobs: str = "") -> None:
+    def __init__(self, data_dir: Path, store: str = "", blobs: str = "", references: str = "") -> None:
         self._data_dir = data_dir
         self._store = store
         self._blobs = blobs
+        self._references = references
         self._own: Receiver | None = None
 
     @property
@@ -72,10 +73,16 @@ class Housing:
             own.stop()
 
     def _embed(self) -> str:
+        from playhead_receiver.references import References
         from playhead_receiver.server import Receiver
 
         receiver = Receiver(
-            self._data_dir, store=self._store, blobs=self._blobs, http_port=0, grpc_port=None
+            self._data_dir,
+            store=self._store,
+            blobs=self._blobs,
+            http_port=0,
+            grpc_port=None,
+            references=References.named(self._references),
         )
         receiver.start()
         self._own = receiver
@@ -85,7 +92,7 @@ class Housing:
 @contextmanager
 def housing(settings: Settings) -> Generator[Housing]:
     """A `Housing` that is closed at the end."""
-    found = Housing(data_dir(settings), settings.store, settings.blobs)
+    found = Housing(data_dir(settings), settings.store, settings.blobs, settings.references)
     try:
         yield found
     finally:

@@ -13,14 +13,16 @@ if TYPE_CHECKING:
 
 def searchable(session: Session) -> Upkeep:
     """The store, all of it searchable where no receiver writes to it. `RunUnknown` if there is none."""
+    from playhead_receiver.references import References
     from playhead_receiver.store import open_store
 
     if session.nothing_kept:
         raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")
+    references = References.named(session.settings.references)
     try:
-        store = open_store(session.store)
+        store = open_store(session.store, references=references)
     except StoreBusy:  # the receiver sees to it
-        return open_store(session.store, read_only=True)
+        return open_store(session.store, read_only=True, references=references)
     while store.index():
         session.progress(f"{store.lag().bundles} groups of spans to go")
     return store

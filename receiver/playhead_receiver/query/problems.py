@@ -105,7 +105,8 @@ def handle_problems(app: FastAPI, methods_of: Callable[[str], Iterable[str]]) ->
 
     async def other(request: Request, problem: Exception) -> Response:
         assert isinstance(problem, HTTPException)
-        response = answer(problem.status_code, str(problem.detail))
+        hint = "what there is: /openapi.json" if problem.status_code == 404 else ""
+        response = answer(problem.status_code, str(problem.detail), hint=hint)
         for name, value in (problem.headers or {}).items():
             response.headers[name] = value
         if problem.status_code == 405:

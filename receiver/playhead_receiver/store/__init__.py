@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from playhead_receiver.lock import WriterLock
 from playhead_receiver.store.listing import place_of
@@ -24,6 +25,9 @@ from playhead_receiver.store.sqlite.backup import restore
 from playhead_receiver.store.sqlite.schema import FILE, is_older
 from playhead_receiver.store.upkeep import Deleted, Finding, Hit, Lag, Upkeep
 from playhead_semconv.errors import ConfigurationError, StoreUnavailable
+
+if TYPE_CHECKING:
+    from playhead_receiver.references import References
 
 __all__ = [
     "Batch",
@@ -53,6 +57,7 @@ def open_store(
     read_only: bool = False,
     lock: WriterLock | None = None,
     blobs: str = "",
+    references: References | None = None,
 ) -> Upkeep:
     """The store of a data directory, or of a database where ``data_dir`` is a ``postgresql://`` URL.
 
@@ -60,13 +65,14 @@ def open_store(
     the directory's lock, unless the caller, who holds it, gives it as ``lock``; `StoreBusy` if another
     process writes. For reading anybody may open it at any time; where nothing was ever stored it is
     empty. ``blobs``: an object store, ``s3://BUCKET/PREFIX``, that large bodies go to from now on; the
-    store remembers where they lie. A store of an older version is brought to this one first, which needs
-    the lock for a moment.
+    store remembers where they lie. ``references``: what reads content that spans refer to, so
+    that it is found. A store of an older version is brought to this one first, which needs the lock for
+    a moment.
     `StoreUnavailable` if disk, file, database or ``blobs`` do not allow it, `ConfigurationError` if
     ``blobs`` are another store's, or ``data_dir`` is a URL of something else.
     """
     if isinstance(data_dir, str) and is_database(data_dir):
-        return _on_postgres(data_dir, read_only, blobs)
+        return _on_postgres(data_dir, read_only, blobs, references)
     if isinstance(data_dir, str) and "://" in data_dir:
         raise ConfigurationError(
             f"no store of the kind {data_dir.partition('://')[0]}:// is known",
@@ -76,12 +82,12 @@ def open_store(
     if read_only and is_older(folder / FILE):
         open_store(folder).close()
     if read_only:
-        return SqliteStore(folder, read_only=True)
+        return SqliteStore(folder, read_only=True, references=references)
     if lock is not None:
-        return SqliteStore(folder, blobs_url=blobs)
+        return SqliteStore(folder, blobs_url=blobs, references=references)
     own = WriterLock.take(folder)
     try:
-        return SqliteStore(folder, blobs_url=blobs, on_close=own.release)
+        return SqliteStore(folder, blobs_url=blobs, references=references, on_close=own.release)
     except BaseException:
         own.release()
         raise
@@ -92,7 +98,7 @@ def is_database(place: str) -> bool:
     return place.startswith(("postgresql://", "postgres://"))
 
 
-def _on_postgres(url: str, read_only: bool, blobs: str) -> Upkeep:
+def _on_postgres(url: str, read_only: bool, blobs: str, references: References | None) -> Upkeep:
     try:
         from playhead_receiver.store.postgres import PostgresStore  # its driver is an extra
     except ImportError as problem:
@@ -101,4 +107,4 @@ def _on_postgres(url: str, read_only: bool, blobs: str) -> Upkeep:
             cause=str(problem),
             hint="pip install 'playhead-receiver[postgres]'",
         ) from None
-    return PostgresStore(url, read_only=read_only, blobs_url=blobs)
+    return PostgresStore(url, read_only=read_only, blobs_url=blobs, references=references)

@@ -37,31 +37,7 @@ class BlobObjects:
 
     def __init__(self, url: str) -> None:
         self.name = object_url(url)
-        try:
-            import obstore
-            from obstore.store import from_url
-        except ImportError as problem:
-            raise StoreUnavailable(
-                f"the library for {self.name} is not here",
-                cause=str(problem),
-                hint="pip install 'playhead-receiver[s3]'",
-            ) from None
-        self._obstore: Any = obstore
-        try:
-            self._store: Any = from_url(
-                self.name,
-                client_options={
-                    "allow_http": True,  # where the endpoint that was named says so
-                    "connect_timeout": timedelta(seconds=CONNECT_S),
-                    "timeout": timedelta(seconds=REQUEST_S),
-                },
-                retry_config={
-                    "max_retries": RETRIES,
-                    "retry_timeout": timedelta(seconds=RETRY_S),
-                },
-            )
-        except (obstore.exceptions.BaseError, ValueError) as problem:
-            raise ConfigurationError(f"{self.name} cannot be used", cause=_line(problem)) from None
+        self._obstore, self._store = _opened(self.name)
 
     def claim(self, owner: str) -> None:
         """Put ``owner`` on what is here. `ConfigurationError` if somebody else's name is on it."""
@@ -160,6 +136,55 @@ class BlobObjects:
                 cause=_line(problem),
                 hint="look at bucket, credentials and network",
             ) from problem
+
+
+class Bucket:
+    """Objects of others below ``url``, only read. Errors as those of `BlobObjects`."""
+
+    def __init__(self, url: str) -> None:
+        self.name = object_url(url)
+        self._obstore, self._store = _opened(self.name)
+
+    def holds(self, url: str) -> bool:
+        """Whether ``url`` is below this."""
+        steps = url[len(self.name) + 1 :].split("/")
+        return url.startswith(f"{self.name}/") and not {"", ".", ".."}.intersection(steps)
+
+    def read(self, url: str, most_bytes: int) -> bytes | None:
+        """An object that `holds`; None if it is not there, or larger. `StoreUnavailable`."""
+        try:
+            found = self._obstore.get(self._store, url[len(self.name) + 1 :])
+            return bytes(found.bytes()) if found.meta["size"] <= most_bytes else None
+        except FileNotFoundError:
+            return None
+        except (self._obstore.exceptions.BaseError, OSError) as problem:
+            raise StoreUnavailable(f"{self.name} cannot be used", cause=_line(problem)) from None
+
+
+def _opened(url: str) -> tuple[Any, Any]:
+    """The library, and the object store at ``url``."""
+    try:
+        import obstore
+        from obstore.store import from_url
+    except ImportError as problem:
+        raise StoreUnavailable(
+            f"the library for {url} is not here",
+            cause=str(problem),
+            hint="pip install 'playhead-receiver[s3]'",
+        ) from None
+    try:
+        store = from_url(
+            url,
+            client_options={
+                "allow_http": True,  # where the endpoint that was named says so
+                "connect_timeout": timedelta(seconds=CONNECT_S),
+                "timeout": timedelta(seconds=REQUEST_S),
+            },
+            retry_config={"max_retries": RETRIES, "retry_timeout": timedelta(seconds=RETRY_S)},
+        )
+    except (obstore.exceptions.BaseError, ValueError) as problem:
+        raise ConfigurationError(f"{url} cannot be used", cause=_line(problem)) from None
+    return obstore, store
 
 
 def object_url(url: str) -> str:

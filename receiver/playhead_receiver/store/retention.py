@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -109,14 +109,19 @@ def expired(
     return sorted(found, key=lambda run: run.started_ns)
 
 
-def apply(store: Upkeep, policy: Policy, now_ns: int) -> Deleted:
-    """Delete what has expired and, oldest first, what is above the budget; then stray blobs."""
+def apply(
+    store: Upkeep, policy: Policy, now_ns: int, note: Callable[[str], None] = lambda _: None
+) -> Deleted:
+    """Delete what has expired and, oldest first, what is above the budget; then stray blobs.
+
+    ``note`` is told the trace id of each run that goes.
+    """
     marks = store.marks()
     runs = list(store.runs(Query(mode=None, limit=1 << 60)))
     over = expired(runs, marks, policy, now_ns)
     done = Deleted()
     for at in range(0, len(over), AT_ONCE):
-        done = _sum(done, _delete(store, over[at : at + AT_ONCE]))
+        done = _sum(done, _delete(store, over[at : at + AT_ONCE], note))
     if policy.budget_bytes is not None:
         gone = {run.trace_id for run in over}
         left = [run for run in runs if run.trace_id not in gone and run.ended_ns is not None]
@@ -126,7 +131,7 @@ def apply(store: Upkeep, policy: Policy, now_ns: int) -> Deleted:
         )
         while left and store.size_bytes() > policy.budget_bytes:
             count = max(1, len(left) // 50)
-            done = _sum(done, _delete(store, left[:count]))
+            done = _sum(done, _delete(store, left[:count], note))
             del left[:count]
     return _sum(done, store.sweep())
 
@@ -136,7 +141,9 @@ def names_of_runs(store: Upkeep) -> set[str]:
     return {run.name for run in store.runs(Query(mode=None, limit=1 << 60))}
 
 
-def _delete(store: Upkeep, runs: list[RunSummary]) -> Deleted:
+def _delete(store: Upkeep, runs: list[RunSummary], note: Callable[[str], None]) -> Deleted:
+    for run in runs:
+        note(run.trace_id)
     return store.delete([bytes.fromhex(run.trace_id) for run in runs])
 
 

@@ -52,7 +52,9 @@ def test_a_fork_is_listed_with_its_origin_and_the_step(playhead: CommandLine, re
 def test_ls_filters(playhead: CommandLine, refund_1: str):
     assert len(playhead("ls", "--status", "failure").lines) == 2
     assert playhead("ls", "--status", "success").lines == []
-    assert playhead("ls", "--agent", "other").lines == []
+    nothing = playhead("ls", "agent:other")
+    assert (nothing.status, nothing.lines) == (0, [])
+    assert nothing.err == f"playhead: no such runs in {playhead.data_dir}\n"
 
 
 def test_show_prints_the_tree(playhead: CommandLine, refund_1: str):

@@ -9,6 +9,7 @@ from support.batches import span_of
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
+from playhead_receiver.references import References
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 from playhead_semconv import attributes as a
@@ -35,12 +36,36 @@ def test_messages_in_a_named_folder_are_read(tmp_path: Path):
         },
     )
     with Receiver(
-        tmp_path / "data", http_port=0, grpc_port=None, query_port=0, references=["", str(folder)]
+        tmp_path / "data",
+        http_port=0,
+        grpc_port=None,
+        query_port=0,
+        references=References(["", str(folder)]),
     ) as receiver:
         receiver.store.commit(Batch([span]))
         said = httpx.get(receiver.query_endpoint + PATH).json()
     assert (said["input_messages"], said["output_messages"]) == ([ASKED], [TOLD, TOLD])
     assert said["elsewhere"] == {a.GEN_AI_TOOL_DEFINITIONS: "s3://bucket/tools.json"}
+
+
+def test_what_is_referred_to_is_searched(tmp_path: Path):
+    (tmp_path / "in.json").write_text(json.dumps([ASKED]))
+    span = span_of(TRACE, 1, **{a.GEN_AI_INPUT_MESSAGES_REF: (tmp_path / "in.json").as_uri()})
+    with Receiver(
+        tmp_path / "data",
+        http_port=0,
+        grpc_port=None,
+        query_port=0,
+        references=References.named(f"{tmp_path}:/nowhere"),
+    ) as receiver:
+        receiver.store.commit(Batch([span, span_of(TRACE, 2)]))
+        while receiver.store.index():
+            pass
+        asked = {"q": '"order 81"'}
+        (hit,) = httpx.get(f"{receiver.query_endpoint}/v1/search", params=asked).json()["hits"]
+        assert (hit["span_id"], "order 81?" in hit["excerpt"]) == (f"{1:016x}", True)
+        receiver.store.delete([TRACE])
+        assert httpx.get(f"{receiver.query_endpoint}/v1/search", params=asked).json()["hits"] == []
 
 
 def test_nothing_else_is_read(tmp_path: Path):
@@ -67,7 +92,11 @@ def test_nothing_else_is_read(tmp_path: Path):
         "http://[",
     ]
     with Receiver(
-        tmp_path / "data", http_port=0, grpc_port=None, query_port=0, references=[str(folder)]
+        tmp_path / "data",
+        http_port=0,
+        grpc_port=None,
+        query_port=0,
+        references=References([str(folder)]),
     ) as receiver:
         for number, uri in enumerate(uris, 1):
             receiver.store.commit(Batch([span_of(TRACE, number, **{a.GEN_AI_INPUT_MESSAGES_REF: uri})]))
@@ -82,7 +111,11 @@ def test_a_tenant_reads_none_of_it(tmp_path: Path):
     book = TokenBook(AccessFile(tmp_path / "data"))
     _, token = book.create("acme", ["read"], tenant="acme")
     with Receiver(
-        tmp_path / "data", http_port=0, grpc_port=None, query_port=0, references=[str(tmp_path)]
+        tmp_path / "data",
+        http_port=0,
+        grpc_port=None,
+        query_port=0,
+        references=References([str(tmp_path)]),
     ) as receiver:
         house = receiver.tenants.house("acme")
         house.store.commit(Batch([span_of(TRACE, 1, **{a.GEN_AI_INPUT_MESSAGES_REF: uri})]))
@@ -91,6 +124,6 @@ def test_a_tenant_reads_none_of_it(tmp_path: Path):
     assert (said["input_messages"], said["elsewhere"]) == ([], {a.GEN_AI_INPUT_MESSAGES: uri})
 
 
-def test_a_folder_has_to_be_absolute(tmp_path: Path):
+def test_a_folder_has_to_be_absolute():
     with pytest.raises(ConfigurationError, match="not absolute"):
-        Receiver(tmp_path, http_port=0, grpc_port=None, query_port=0, references=["here"]).start()
+        References(["here"])

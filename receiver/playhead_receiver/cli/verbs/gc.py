@@ -111,16 +111,27 @@ def command(
 
 def _done(session: Session, errand: Errand) -> Answer:
     """Do an errand, or have the receiver do it that holds the data folder."""
+    from playhead_receiver.access import Audit, TokenBook
+    from playhead_receiver.access.database import AccessFile
     from playhead_receiver.errands import ask, do
+    from playhead_receiver.keeping import BY_HAND
     from playhead_receiver.store import open_store
 
     try:
         store = open_store(session.store)
     except StoreBusy:
         return ask(session.data_dir, errand)
+    access = AccessFile(session.data_dir)
+    book, audit = TokenBook(access), Audit(access)
+
+    def note(trace_id: str) -> None:
+        if book.any_live():
+            audit.note("", BY_HAND, "", "delete", trace_id)
+
     try:
-        return do(store, errand)
+        return do(store, errand, note)
     finally:
+        access.close()
         store.close()
 
 

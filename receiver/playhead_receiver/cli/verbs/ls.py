@@ -70,6 +70,9 @@ def command(
     if session.as_json:
         session.print_json({"schema_version": SCHEMA_VERSION, "runs": [plain(run) for run in runs]})
         return
+    if not runs and (words or agent or status):
+        session.say(f"no such runs in {session.store_name}")
+        return
     if not runs:
         session.say(f"no runs in {session.store_name}")
         session.suggest("playhead record SCRIPT")

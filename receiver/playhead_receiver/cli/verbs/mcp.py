@@ -44,9 +44,15 @@ def _answering(session: Session, url: str | None) -> Generator[tuple[str, str]]:
             f"process {found.pid} writes to {session.data_dir} and has no query API",
             hint="playhead up, or wait for it to end",
         )
+    from playhead_receiver.references import References
     from playhead_receiver.server import Receiver
 
     with Receiver(
-        session.data_dir, store=session.settings.store, http_port=0, grpc_port=None, query_port=0
+        session.data_dir,
+        store=session.settings.store,
+        http_port=0,
+        grpc_port=None,
+        query_port=0,
+        references=References.named(session.settings.references),
     ) as receiver:
         yield receiver.query_endpoint, ""

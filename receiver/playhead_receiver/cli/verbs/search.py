@@ -59,6 +59,8 @@ def command(session: Session, words: tuple[str, ...], limit: int) -> int:
         click.echo(f"{name}:{hit.span_id[:8]}  {hit.excerpt}")
     if behind:
         session.say(f"{behind} groups of spans and facts cannot be searched yet")
+    if not found and not session.as_json:
+        session.say("that was said in no run")
     if found:
         session.suggest(f"playhead show {found[0][0]}:{found[0][1].span_id[:8]}")
     return 0 if found else 1

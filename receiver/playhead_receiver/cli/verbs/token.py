@@ -13,6 +13,7 @@ import msgspec
 from playhead_receiver.cli.options import Verbs, verb
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.views.words import age
+from playhead_receiver.lock import running
 
 if TYPE_CHECKING:
     from playhead_receiver.access import Token, TokenBook
@@ -47,12 +48,15 @@ def create(
 
     lifetime_ns = None if expires is None else duration_ns(expires)
     with _book(session) as book:
+        first = not book.any_live()
         token, text = book.create(name, scopes, tenant=tenant, lifetime_ns=lifetime_ns)
     if session.as_json:
         session.print_json({"schema_version": SCHEMA_VERSION, "token": text, **_plain(token)})
         return
     click.echo(text)
     session.say("this is shown once; export PLAYHEAD_TOKEN=…")
+    if first and running(session.data_dir) is not None:
+        session.say("a receiver that began without tokens asks for them when it is started again")
 
 
 @verb("list")

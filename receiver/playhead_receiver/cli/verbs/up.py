@@ -85,6 +85,7 @@ def command(
     from playhead_receiver.faces.shown import Limits
     from playhead_receiver.forward import destinations_of
     from playhead_receiver.memory import return_large_blocks
+    from playhead_receiver.references import References
     from playhead_receiver.server import Receiver
     from playhead_receiver.store.costs import load_prices
     from playhead_receiver.store.retention import policy_of
@@ -113,7 +114,7 @@ def command(
         faces=Limits(
             settings.jaeger_attribute_bytes, settings.tempo_attribute_bytes, settings.public_url
         ),
-        references=settings.references.split(":"),
+        references=References.named(settings.references),
         apart=(os.cpu_count() or 1) > 1,
         search=settings.search,
     )

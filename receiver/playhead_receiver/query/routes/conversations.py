@@ -51,5 +51,5 @@ def _conversation(runs: list[RunSummary]) -> Conversation:
         errors=sum(run.errors for run in runs),
         input_tokens=sum(run.input_tokens for run in runs),
         output_tokens=sum(run.output_tokens for run in runs),
-        cost_usd=sum(run.cost_usd or 0.0 for run in runs),
+        cost_usd=round(sum(run.cost_usd or 0.0 for run in runs), 9),
     )

@@ -89,6 +89,6 @@ def _add(group: Group, run: RunSummary) -> None:
     group.output_tokens += run.output_tokens
     group.cached_tokens += run.cached_tokens
     group.reasoning_tokens += run.reasoning_tokens
-    group.cost_usd += run.cost_usd or 0.0
+    group.cost_usd = round(group.cost_usd + (run.cost_usd or 0.0), 9)
     group.unpriced_runs += bool(run.unpriced)
     group.duration_ns += run.last_ns - run.started_ns

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from playhead_receiver.store.keys import Need
 from playhead_receiver.store.postgres.blobs import BlobTable
@@ -25,6 +26,9 @@ from playhead_receiver.store.upkeep import Deleted, Finding, Hit, Lag
 from playhead_receiver.store.writer import Writer
 from playhead_semconv.errors import StoreError
 
+if TYPE_CHECKING:
+    from playhead_receiver.references import References
+
 
 class PostgresStore(SqlStore[PgDb]):
     """A `Store` in a schema of a database, ``postgresql://USER@HOST/DATABASE?schema=playhead``.
@@ -39,6 +43,7 @@ class PostgresStore(SqlStore[PgDb]):
         *,
         read_only: bool = False,
         blobs_url: str = "",
+        references: References | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
         self._place = place_of(url)
@@ -55,7 +60,7 @@ class PostgresStore(SqlStore[PgDb]):
         reader = PostgresReader(self._pool, blobs)
         super().__init__(self._place.name, reader, blobs, writer, on_close)
         self._gate = BlobGate(self._pool)
-        self._search = PostgresSearch(self._pool, reader, self)
+        self._search = PostgresSearch(self._pool, reader, self, references)
 
     def commit(self, batch: Batch | Prepared) -> Receipt:
         """Store a batch; the database has committed it when this returns."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from playhead_receiver.store.keys import Need
 from playhead_receiver.store.postgres.db import PgDb
@@ -20,6 +20,9 @@ from playhead_receiver.store.sql.searcher import FACT_WORDS, TEXT_WORDS, Searche
 from playhead_receiver.store.texts import frame_of
 from playhead_receiver.store.upkeep import Hit, Lag
 from playhead_semconv.errors import UsageError
+
+if TYPE_CHECKING:
+    from playhead_receiver.references import References
 
 WORDS_AT_ONCE = 8000
 """Words of one row: what PostgreSQL counts in one `tsvector`, half of it."""
@@ -36,8 +39,10 @@ class PostgresSearch(Searcher):
 
     HAS = "position(? IN keys) > 0"
 
-    def __init__(self, pool: Pool, reader: Reader, store: Store) -> None:
-        super().__init__(reader, store)
+    def __init__(
+        self, pool: Pool, reader: Reader, store: Store, references: References | None = None
+    ) -> None:
+        super().__init__(reader, store, references)
         self._pool = pool
         self._deletions = 0
         """How many there had been when it was indexed last, by any receiver."""

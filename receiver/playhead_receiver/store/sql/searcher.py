@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+
 from playhead_receiver.store.keys import Need
 from playhead_receiver.store.plain import plain_text, words_of_span
 from playhead_receiver.store.prepare import open_run
@@ -26,6 +28,7 @@ from playhead_semconv.otlp import attributes_of
 
 if TYPE_CHECKING:
     from playhead_receiver.derive import Deriver
+    from playhead_receiver.references import References
 
 AT_ONCE = 16
 """Bundles, and runs of facts, that one transaction indexes."""
@@ -43,6 +46,8 @@ _SAID = frozenset((e.PLAYHEAD_EXCHANGE_REQUEST, e.PLAYHEAD_EFFECT))
 """Facts whose bodies are searched. Responses are searched as spans that they were made into."""
 PATIENCE_S = 30.0
 """How long a bundle waits for the facts that its spans refer to."""
+REFERENCE = b"_ref"
+"""What is in a span that refers to content elsewhere."""
 _WORD = re.compile(r"\w+")
 
 
@@ -52,7 +57,9 @@ class Searcher:
     HAS = ""
     """SQL that is true of a row of `signature` whose keys have the one given as a value."""
 
-    def __init__(self, reader: Reader, store: Store) -> None:
+    def __init__(self, reader: Reader, store: Store, references: References | None = None) -> None:
+        """``references``: what reads the content that spans refer to, to be searched as theirs."""
+        self._references = references
         self._reader = reader
         self._store = store
         self._signatures = Signatures()
@@ -90,7 +97,8 @@ class Searcher:
             spans = self._spans_of(id, trace_id, texts)
             if self._must_wait(id, spans, deriver):
                 break
-            for place, words in _words(id, texts.items(id), spans, deriver):
+            said = {place: self._said(span, deriver) for place, span in spans.items()}
+            for place, words in _words(texts.items(id), said):
                 put(TEXT_WORDS, address_of(id, place), words)
             keys = self._signatures.fresh(trace_id, spans.values())
             if keys:
@@ -155,6 +163,14 @@ class Searcher:
                 continue
         return found
 
+    def _said(self, stored: StoredSpan, deriver: Deriver) -> str:
+        """What a span says, the texts that lie aside left out."""
+        words = [words_of_span(stored.otlp), _answer(deriver, stored)]
+        if self._references is not None and REFERENCE in stored.otlp:
+            at = attributes_of(ResourceSpans.FromString(stored.otlp).scope_spans[0].spans[0].attributes)
+            words += (plain_text(data[:LONGEST_BYTES]) for data in self._references.said(at))
+        return " ".join(words)
+
     def _must_wait(self, id: int, spans: dict[int, StoredSpan], deriver: Deriver) -> bool:
         """Whether facts are still to come that spans of a bundle refer to."""
         if all(not _refers(span) or deriver.is_whole(span) for span in spans.values()):
@@ -186,7 +202,7 @@ class Searcher:
             try:
                 if at == place:
                     stored = StoredSpan(trace_id, span_id, resource + texts.span(bundle, place))
-                    whole = f"{words_of_span(stored.otlp)} {_answer(deriver, stored)}"
+                    whole = self._said(stored, deriver)
                 else:
                     whole = _whole(texts, address, texts.items(bundle)[place] if at >= 0 else None)
             except PlayheadError:
@@ -224,13 +240,11 @@ def phrases(text: str) -> list[tuple[str, bool]]:
     return found
 
 
-def _words(
-    id: int, items: list[Any], spans: dict[int, StoredSpan], deriver: Deriver
-) -> Iterator[tuple[int, str]]:
-    """What the items of a bundle say, by their places."""
+def _words(items: list[Any], said: dict[int, str]) -> Iterator[tuple[int, str]]:
+    """What the items of a bundle say, by their places. ``said``: what its spans say."""
     for place, item in enumerate(items):
-        if place in spans:
-            yield place, f"{words_of_span(spans[place].otlp)} {_answer(deriver, spans[place])}"
+        if place in said:
+            yield place, said[place]
         elif isinstance(item, bytes):
             yield place, plain_text(item[:LONGEST_BYTES])
         elif item is not None and item[0] == TEXT:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -29,6 +29,9 @@ from playhead_receiver.store.upkeep import Deleted, Finding, Hit, Lag
 from playhead_receiver.store.writer import Writer
 from playhead_semconv.errors import StoreUnavailable
 
+if TYPE_CHECKING:
+    from playhead_receiver.references import References
+
 BLOBS = "blobs"
 
 
@@ -45,6 +48,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
         *,
         read_only: bool = False,
         blobs_url: str = "",
+        references: References | None = None,
         on_close: Callable[[], None] | None = None,
     ) -> None:
         path, folder = data_dir / FILE, BlobFolder(data_dir / BLOBS)
@@ -55,7 +59,7 @@ class SqliteStore(SqlStore[apsw.Connection]):
         reader = SqliteReader(path, blobs)
         super().__init__(str(path), reader, blobs, writer, on_close)
         self._database, self._folder = reader, folder
-        self._search = SqliteSearch(data_dir, reader, self)
+        self._search = SqliteSearch(data_dir, reader, self, references)
         self._commits = Gate()
         self._blob_deletion = threading.Lock()
 

@@ -10,7 +10,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -22,6 +22,9 @@ from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
 from playhead_receiver.store.texts import frame_of
 from playhead_receiver.store.upkeep import Hit, Lag
 from playhead_semconv.errors import UsageError
+
+if TYPE_CHECKING:
+    from playhead_receiver.references import References
 
 FILE = "search.sqlite"
 
@@ -40,8 +43,10 @@ class SqliteSearch(Searcher):
 
     HAS = "instr(keys, ?) > 0"
 
-    def __init__(self, folder: Path, reader: Reader, store: Store) -> None:
-        super().__init__(reader, store)
+    def __init__(
+        self, folder: Path, reader: Reader, store: Store, references: References | None = None
+    ) -> None:
+        super().__init__(reader, store, references)
         self._path = folder / FILE
         self._lock = threading.Lock()
 
