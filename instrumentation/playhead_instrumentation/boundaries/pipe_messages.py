@@ -28,6 +28,14 @@ PLACED: Final = frozenset("FRAME MEMOIZE PUT BINPUT LONG_BINPUT".split())
 """What in a pickle is about its bytes, not about what it says."""
 
 
+class _Received(io.BytesIO):
+    """A message. CPython 3.12.0 and 3.12.1 crash when a `BytesIO` is collected with a view of it."""
+
+    def getbuffer(self) -> memoryview:
+        """Of the bytes themselves."""
+        return memoryview(self.getvalue())
+
+
 def watch(patches: Patches) -> None:
     """Patch the connections, and who waits for several of them."""
     if os.name == "posix":
@@ -57,7 +65,7 @@ def patch(module: ModuleType) -> None:
         if session is None:
             return receive(connection, maxsize)
         data = answered(session, "receive", lambda: _bytes(receive(connection, maxsize)))
-        return None if data is None else io.BytesIO(data)
+        return None if data is None else _Received(data)
 
     @functools.wraps(wait)
     def wait_for(object_list: Any, timeout: float | None = None) -> list[Any]:
