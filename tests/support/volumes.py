@@ -37,8 +37,9 @@ class Volume:
 
     @contextmanager
     def filled(self) -> Generator[None]:
-        """Not a byte is left."""
-        self._do(f"cat /dev/zero >> {self._filler}; test $(stat -f -c %a {self._filler}) = 0")
+        """Not a byte is left, even if somebody gives some back meanwhile."""
+        full = f"test $(stat -f -c %a {self._filler}) = 0"
+        self._do(f"until cat /dev/zero >> {self._filler}; {full}; do :; done")
         yield
         self._do(f"rm {self._filler}")
 
