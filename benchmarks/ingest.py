@@ -21,7 +21,7 @@ import time
 import urllib.parse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import accumulate, product
 from pathlib import Path
 
 import grpc
@@ -45,6 +45,8 @@ class Outcome:
     acknowledged: int = 0
     retries: int = 0
     took_ms: list[float] = field(default_factory=list[float])
+    start: float = 0.0
+    """When the first could be sent, as `time.perf_counter`."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -76,35 +78,45 @@ def sender(standing: Standing | Peer, protocol: str) -> Callable[[bytes], bool]:
     return send_http
 
 
-def send_all(standing: Standing | Peer, protocol: str, load: Sequence[Request]) -> tuple[Outcome, float]:
-    """Send everything; what was seen, and the seconds that it took."""
-    outcome, waiting, begin = Outcome(), iter(load), threading.Barrier(CLIENTS + 1)
+def send_all(
+    standing: Standing | Peer, protocol: str, load: Sequence[Request], rate: int = 0
+) -> tuple[Outcome, float]:
+    """Send everything; what was seen, and the seconds that it took.
+
+    ``rate``: spans a second. A request is then timed from when it is due, be a client free or not.
+    """
+    outcome = Outcome()
+    waiting = zip(load, accumulate((request.spans for request in load), initial=0), strict=False)
 
     def client() -> None:
         send = sender(standing, protocol)
         begin.wait()
         while True:
             with outcome.lock:
-                request = next(waiting, None)
+                request, before = next(waiting, (None, 0))
             if request is None:
                 return
-            start = time.perf_counter()
+            due = outcome.start + before / rate if rate else time.perf_counter()
+            time.sleep(max(0.0, due - time.perf_counter()))
             while not send(request.body):
                 with outcome.lock:
                     outcome.retries += 1
                 time.sleep(0.1)
             with outcome.lock:
-                outcome.took_ms.append((time.perf_counter() - start) * 1000)
+                outcome.took_ms.append((time.perf_counter() - due) * 1000)
                 outcome.acknowledged += request.spans
 
+    def starts() -> None:
+        outcome.start = time.perf_counter()
+
+    begin = threading.Barrier(CLIENTS + 1, starts)
     threads = [threading.Thread(target=client) for _ in range(CLIENTS)]
     for thread in threads:
         thread.start()
     begin.wait()
-    start = time.perf_counter()
     for thread in threads:
         thread.join()
-    return outcome, time.perf_counter() - start
+    return outcome, time.perf_counter() - outcome.start
 
 
 class Kept:
@@ -145,7 +157,7 @@ def caught_up_s(data: Path) -> float:
     return took_s
 
 
-def one(protocol: str, load: Load, search: str, place: Path) -> dict[str, float | str]:
+def one(protocol: str, load: Load, search: str, place: Path, rate: int) -> dict[str, float | str]:
     """One row of the table. ``place``: where the store is."""
     made = list(requests(load))
     held = Kept(place)
@@ -153,7 +165,7 @@ def one(protocol: str, load: Load, search: str, place: Path) -> dict[str, float 
     standing = Standing(place, PLAYHEAD_SEARCH="true" if search == "on" else "false")
     standing.settle()
     before_s = standing.cpu_s()
-    outcome, took_s = send_all(standing, protocol, made)
+    outcome, took_s = send_all(standing, protocol, made, rate)
     cpu_s, peak_mib = standing.cpu_s() - before_s, standing.peak_mib()
     standing.stop(signal.SIGKILL)
     kept, behind = held.spans()
@@ -250,6 +262,7 @@ def main() -> None:
     parser.add_argument("--profiles", nargs="*", default=["payload", "light"])
     parser.add_argument("--steps", type=int, nargs="*", default=[20])
     parser.add_argument("--spans", type=int, default=16400, help="about how many a row")
+    parser.add_argument("--rate", type=int, default=0, help="spans a second; by default what it takes")
     parser.add_argument("--search", nargs="*", choices=["on", "off"], default=["on"])
     parser.add_argument("--filled", type=int, default=0, help="so many spans are stored already")
     parser.add_argument("--peers", action="store_true", help="other stores too")
@@ -275,10 +288,10 @@ def main() -> None:
         for protocol, search in product(given.protocols, given.search):
             load = load_of(profile, steps, given.spans)
             if given.filled:
-                told(one(protocol, load, search, filled(given.filled)))
+                told(one(protocol, load, search, filled(given.filled), given.rate))
             else:
                 with tempfile.TemporaryDirectory() as place:
-                    told(one(protocol, load, search, Path(place)))
+                    told(one(protocol, load, search, Path(place), given.rate))
         for kind, protocol in product(PEERS if given.peers else (), given.protocols):
             if protocol in kind.protocols:
                 told(of_peer(kind, protocol, load_of(profile, steps, given.peer_spans)))
