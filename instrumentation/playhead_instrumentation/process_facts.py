@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -25,6 +26,8 @@ from playhead_semconv.environment import is_kept
 from playhead_semconv.facts import ErrorRecord, Fact, digest_of
 from playhead_semconv.seams import Sink
 from playhead_semconv.settings import Settings
+
+log = logging.getLogger(__name__)
 
 RunIds = Callable[[], tuple[bytes, bytes]]
 """Trace id (16 bytes) and span id (8 bytes) of the run root; asked again after a fork."""
@@ -132,7 +135,10 @@ class Process:
 
     def _beat(self, over: threading.Event) -> None:
         while not over.wait(self._heartbeat_ms / 1000):
-            self._append(e.PLAYHEAD_PROCESS_HEARTBEAT, self._imported.news())
+            try:
+                self._append(e.PLAYHEAD_PROCESS_HEARTBEAT, self._imported.news())
+            except Exception:  # a traceback of a thread of ours is no output of the program
+                log.debug("playhead could not say that the process lives", exc_info=True)
 
     def _append(self, name: str, attributes: dict[str, Any]) -> None:
         # Its own number says what must have come before it.

@@ -71,8 +71,8 @@ class Imported:
         """Attributes for what was imported since the last time; empty when nothing was."""
         own: list[str] = []
         installed: set[str] = set()
-        for name, module in list(sys.modules.items()):
-            path = getattr(module, "__file__", None)
+        for name, module in sys.modules.copy().items():
+            path = _file_of(module)
             if not isinstance(path, str) or path in self._files:
                 continue
             self._files.add(path)
@@ -90,6 +90,14 @@ class Imported:
         if installed:
             found[a.PLAYHEAD_RUN_IMPORTED] = sorted(installed)
         return found
+
+
+def _file_of(module: Any) -> Any:
+    """Where a module is from; one that is loaded when it is first used is not loaded by this."""
+    try:
+        return object.__getattribute__(module, "__dict__").get("__file__")
+    except Exception:  # whatever a program puts among the modules
+        return None
 
 
 def revision_of(folder: Path) -> str:

@@ -100,6 +100,21 @@ class Beats(MemorySink):
         return seq
 
 
+class Lazy:
+    """Stands among the modules until somebody uses it."""
+
+    def __getattr__(self, name):
+        raise ImportError("it is not installed")
+
+
+def test_modules_that_cannot_be_loaded_do_not_keep_the_exit_fact_away(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lazy_one", Lazy())
+    sink = MemorySink()
+    session.start(Settings(quiet=True), sink=sink)
+    session.stop(0)
+    assert sink.facts[-1].attributes[a.PLAYHEAD_PROCESS_EXIT_CODE] == 0
+
+
 @pytest.mark.parametrize(
     "words, script, program",
     [
