@@ -52,7 +52,8 @@ def _kind_of(node: Expression) -> Kind | None:
         return _OF_INTRINSICS.get(node.name, "string") if node.scope == "intrinsic" else None
     if isinstance(node, Unary):
         kind = _kind_of(node.operand)
-        if kind not in ((None, "bool") if node.op == "!" else (None, "number", "duration")):
+        fit = ("bool",) if node.op == "!" else ("number", "duration")
+        if kind is not None and kind not in fit:
             raise _wrong(f"{node.op} before {_shown(node.operand)}, which is {_CALLED[kind]}")
         return "bool" if node.op == "!" else kind
     if node.op in ("&&", "||"):
