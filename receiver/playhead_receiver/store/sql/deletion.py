@@ -186,11 +186,12 @@ class Deletion:
                 (instance,),
             )
         )
-        self.blobs |= self._ids(
+        uses: Any = self._db.execute(
             "SELECT digest FROM blob_use JOIN fact_run ON fact_run.position = blob_use.position"
             " WHERE instance = ?",
-            instance,
+            (instance,),
         )
+        self.blobs.update(digest for (digest,) in uses)
         if shared is not None:
             self._empty_facts(instance, traces, runs)
             return
