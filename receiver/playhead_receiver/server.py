@@ -189,7 +189,7 @@ class Receiver:
                 forwarder = Forwarder(store, destination, self.data_dir, base_url=base_url)
                 self._forwarders.append(forwarder)
                 forwarder.start()
-            tenants.start()
+            tenants.start({token.tenant for token in book.tokens()})
             self._lock.announce(self.http_endpoint, self.grpc_endpoint, self.query_endpoint)
         except BaseException:
             self.stop(drain_s=0)

@@ -28,6 +28,8 @@ class Finding(msgspec.Struct, frozen=True):
     """``database``, ``span``, ``text``, ``link``, ``facts``, ``blob`` or ``run``."""
     where: str
     problem: str
+    runs: list[str] = []
+    """Trace ids of the runs that it concerns, as far as that is known."""
 
 
 class Deleted(msgspec.Struct, frozen=True):
@@ -129,7 +131,11 @@ class Upkeep(Store, Protocol):
         ...
 
     def size_bytes(self) -> int:
-        """Bytes that are in use on disk; what was deleted is used again and does not count."""
+        """Bytes on disk, as far as a look at it tells: room that a deletion left may count."""
+        ...
+
+    def used_bytes(self) -> int:
+        """Bytes that what is stored takes; what was deleted does not count. May read all rows."""
         ...
 
     def backup(self, folder: Path) -> None:

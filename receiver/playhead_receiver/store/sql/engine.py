@@ -138,6 +138,14 @@ class SqlStore(Generic[D]):
         """Whether it is ours to keep the store in order; it is where nobody else can write."""
         return nullcontext(True)
 
+    def size_bytes(self) -> int:
+        """Bytes on disk."""
+        raise NotImplementedError
+
+    def used_bytes(self) -> int:
+        """Bytes that what is stored takes."""
+        return self.size_bytes()
+
     def _errands(self) -> Writer[D]:
         if self._writer is None:
             raise StoreUnavailable(f"the store {self._name} is open for reading only")

@@ -15,6 +15,7 @@ from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.frames import frames_at, frames_of
 from playhead_receiver.store.sql.summaries import instance_of
 from playhead_receiver.store.texts import Texts
+from playhead_semconv.errors import CorruptTape
 
 CHANGES_BYTES = 16 * 1024 * 1024
 """About how much one call of `changes` brings into memory."""
@@ -113,7 +114,10 @@ class Reader:
                 if one > bundle:
                     some.append(one)
             with self.connection() as db:
-                found = frames_of(db, some) if len(some) > 1 else frames_at(db, bundle)
+                try:
+                    found = frames_of(db, some)
+                except CorruptTape:  # perhaps another one
+                    found = frames_at(db, bundle)
             large = sum(map(len, found.values())) > LARGE_BYTES
             most = 1 if large else min(max(2 * most, 2), BUNDLES_AT_ONCE)
             return found
