@@ -16,7 +16,7 @@ from support.batches import span_of
 from support.leftovers import finds
 
 from playhead_receiver import errands
-from playhead_receiver.access import Audit
+from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.errands import Collect, Mark, ReceiverGone, ask
 from playhead_receiver.server import Receiver
@@ -60,6 +60,8 @@ def test_what_its_policy_does_not_keep_goes(tmp_path: Path):
     store.mark(trace(2), HELD)
     store.close()
     assert finds(tmp_path, SAID.encode())
+    with closing(AccessFile(tmp_path)) as file:
+        TokenBook(file).create("ci", ["read"])
     with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy(), guarded=True) as receiver:
         until(lambda: names(receiver) == ["fresh-1", "held-1"])
         until(lambda: not finds(tmp_path, SAID.encode()))

@@ -38,10 +38,12 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
 
     @v3.get("/api/v3/services")
     def v3_services(request: Request, asked: Reading) -> Response:
+        asked.note("read", "services")
         return as_json({"services": services(_traces(request, asked))})
 
     @v3.get("/api/v3/operations")
     def v3_operations(request: Request, asked: Reading) -> Response:
+        asked.note("read", "operations")
         given = request.query_params
         kind = given.get("span_kind", given.get("spanKind", ""))
         found = operations(_traces(request, asked), given.get("service", ""), kind.lower())
@@ -74,15 +76,18 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
 
     @legacy.get("/api/services")
     def legacy_services(request: Request, asked: Reading) -> Response:
+        asked.note("read", "services")
         return _data(services(_traces(request, asked)))
 
     @legacy.get("/api/services/{service}/operations")
     def legacy_names(request: Request, asked: Reading, service: str) -> Response:
+        asked.note("read", "operations")
         found = operations(_traces(request, asked), service)
         return _data(sorted({name for name, _ in found}))
 
     @legacy.get("/api/operations")
     def legacy_operations(request: Request, asked: Reading) -> Response:
+        asked.note("read", "operations")
         given = request.query_params
         kind = given.get("spanKind", "").lower()
         found = operations(_traces(request, asked), given.get("service", ""), kind)
@@ -90,11 +95,13 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
 
     @legacy.get("/api/traces")
     def legacy_find(request: Request, asked: Reading) -> Response:
-        asked.note("read", "traces")
         traces, cap = _traces(request, asked), serving_of(request).shown.jaeger
         ids = [trace_id_of(one) for one in request.query_params.getlist("traceID")]
         if not ids:
             ids = [trace.trace_id for trace in find(traces, _wanted_legacy(request))]
+        asked.note("read", "traces")
+        for one in ids:
+            asked.note("read", one.hex())
         shown = [ui_trace(one, traces.envelopes(one, cap)) for one in ids]
         return _data([trace for trace in shown if trace["spans"]], total=0)
 
@@ -211,6 +218,7 @@ def _summary(one: Summary) -> dict[str, Any]:
 
 
 def _dependencies(request: Request, asked: Asked) -> list[dict[str, Any]]:
+    asked.note("read", "dependencies")
     given = request.query_params
     end = moment_ns(given["endTs"], unit_ns=MILLI_NS) if given.get("endTs") else None
     lookback = given.get("lookback")
