@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
@@ -18,19 +19,28 @@ import msgspec
 from playhead_receiver.durable import keep
 from playhead_receiver.lock import running
 from playhead_receiver.store import Upkeep
-from playhead_receiver.store.retention import Policy, apply
+from playhead_receiver.store.retention import Policy, apply, delete_runs, named_to_go
 from playhead_receiver.store.upkeep import Deleted
 from playhead_semconv.errors import PlayheadError, StoreError
 
 FOLDER = "errands"
 ASK, ANSWER = ".ask", ".answer"
 POLL_S = 0.05
+BY_POLICY, BY_NAME = "playhead gc", "playhead delete"
+"""Who deletes."""
 
 
 class Collect(msgspec.Struct, frozen=True, tag=True):
     """Delete the runs whose time is over by a policy."""
 
     policy: Policy
+
+
+class Delete(msgspec.Struct, frozen=True, tag=True):
+    """Delete runs that somebody has named."""
+
+    runs: list[str]
+    """As `Store.resolve` takes them."""
 
 
 class Mark(msgspec.Struct, frozen=True, tag=True):
@@ -42,7 +52,7 @@ class Mark(msgspec.Struct, frozen=True, tag=True):
     on: bool
 
 
-Errand: TypeAlias = Collect | Mark
+Errand: TypeAlias = Collect | Delete | Mark
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -64,10 +74,14 @@ _decode = msgspec.json.Decoder(Errand)
 _decode_answer = msgspec.json.Decoder(Answer)
 
 
-def do(store: Upkeep, errand: Errand, note: Callable[[str], None]) -> Answer:
-    """Do an errand. ``note`` is told the trace id of each run that is deleted."""
+def do(store: Upkeep, errand: Errand, note: Callable[[str, str], None]) -> Answer:
+    """Do an errand. ``note`` is told who deletes a run, and its trace id."""
     if isinstance(errand, Collect):
-        return Answer(deleted=apply(store, errand.policy, time.time_ns(), note))
+        gone = apply(store, errand.policy, time.time_ns(), partial(note, BY_POLICY))
+        return Answer(deleted=gone)
+    if isinstance(errand, Delete):
+        runs = named_to_go(store, errand.runs)
+        return Answer(deleted=delete_runs(store, runs, partial(note, BY_NAME)))
     run = store.resolve(errand.run)
     store.mark(bytes.fromhex(run.trace_id), errand.word, errand.on)
     return Answer(run=run.name)
@@ -97,7 +111,7 @@ def ask(data_dir: Path, errand: Errand) -> Answer:
     return answer
 
 
-def serve(data_dir: Path, store: Upkeep, note: Callable[[str], None]) -> int:
+def serve(data_dir: Path, store: Upkeep, note: Callable[[str, str], None]) -> int:
     """Do what is asked for; how many errands that were. ``note``: as in `do`."""
     folder = data_dir / FOLDER
     asked = sorted(folder.glob("*" + ASK)) if folder.is_dir() else []

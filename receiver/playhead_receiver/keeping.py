@@ -13,7 +13,7 @@ from playhead_receiver.store.retention import Policy, apply, names_of_runs
 from playhead_receiver.threads import Worker
 from playhead_replay.forks.workspace import sweep
 
-BY_HAND, BY_POLICY = "playhead gc", "retention"
+BY_POLICY = "retention"
 """Who deletes."""
 POLL_S = 0.5
 RESTS = 9
@@ -51,7 +51,7 @@ class Keeper(Worker):
         return max(POLL_S, RESTS * (time.monotonic() - begin))
 
     def _work(self) -> None:
-        if serve(self._data_dir, self._store, partial(self._note, BY_HAND)) or self._store.sum_up():
+        if serve(self._data_dir, self._store, self._note) or self._store.sum_up():
             return
         if self._policy is not None and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + EVERY_S

@@ -201,7 +201,7 @@ class Receiver:
                 )
                 self._forwarders.append(forwarder)
                 forwarder.start()
-            tenants.start()
+            tenants.start({token.tenant for token in book.tokens()})
             self._lock.announce(self.http_endpoint, self.grpc_endpoint, self.query_endpoint, key)
         except BaseException:
             self.stop(drain_s=0)

@@ -54,8 +54,7 @@ class Settings:
     data_dir: str = _setting("", "The receiver's data. Default: the user's data folder, playhead.")
     retention: str = _setting(
         "success=7d failure=30d flagged=90d test=1d",
-        "How long `playhead up` keeps runs after their end; `agent:NAME=1d`, `share=0.1` of successes,"
-        " `budget=10G`; or off.",
+        "How long runs are kept after their end, by `playhead up` and `playhead gc`: see below; or off.",
     )
     store: str = _setting(
         "", "Database that keeps the runs, a postgresql:// URL. Default: the data folder does."

@@ -125,8 +125,8 @@ def test_the_folder_of_a_fork_lives_as_long_as_it_does(stage: Stage):
     again = re.search(r"its files are in (.*)$", done.stderr, re.M)
     assert again is not None
     assert (Path(again[1]) / "mine.txt").read_text() == "of the fork\n"
-    stage.playhead("gc", "--success", "365d", "--failure", "365d")
+    stage.playhead("gc", "--success", "365d", "--failure", "365d", "--yes")
     assert len(list(forks.iterdir())) == 2
-    done = stage.playhead("gc", "--success", "0s", "--failure", "0s")
+    done = stage.playhead("gc", "--success", "0s", "--failure", "0s", "--yes")
     assert "removed 2 folders of forks that are gone" in done.stderr
     assert list(forks.iterdir()) == []

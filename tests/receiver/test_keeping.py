@@ -72,6 +72,19 @@ def test_what_its_policy_does_not_keep_goes(tmp_path: Path):
     assert deletions(tmp_path) == [("playhead gc", trace(2).hex()), ("retention", trace(1).hex())]
 
 
+def test_a_tenant_whom_nobody_asks_for_is_kept_to_the_policy_too(tmp_path: Path):
+    folder = tmp_path / "tenants" / "acme"
+    store = open_store(folder)
+    store.commit(Batch([span_of(trace(1), 1, text=SAID)]))
+    store.close()
+    (tmp_path / "tenants" / "broken").mkdir()
+    (tmp_path / "tenants" / "broken" / "store.sqlite").write_bytes(b"no database" * 100)
+    with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy(), guarded=True):
+        until(lambda: not finds(folder, SAID.encode()))
+    with closing(AccessFile(tmp_path)) as file:
+        assert [note.subject for note in Audit(file).notes("acme")] == [trace(1).hex()]
+
+
 def test_folders_of_forks_go_with_their_runs_and_not_while_a_fork_is_under_way(tmp_path: Path):
     store = open_store(tmp_path)
     store.commit(Batch([span_of(trace(1), 1), span_of(trace(2), 1, service="held")]))
@@ -120,7 +133,7 @@ def test_gc_asks_the_receiver_that_runs(tmp_path: Path):
     with Receiver(tmp_path, http_port=0, grpc_port=None) as receiver:
         receiver.store.commit(Batch([span_of(trace(1), 1), span_of(trace(2), 1)]))
         assert "refund-1 is held" in gc("--mark", "refund-1", "held")
-        assert "deleted 1 run" in gc("--success", "1s")
+        assert "deleted 1 run" in gc("--success", "1s", "--yes")
         assert names(receiver) == ["refund-1"]
 
 

@@ -7,7 +7,8 @@ a database each has a schema.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from playhead_receiver.lock import WriterLock
 from playhead_receiver.store import Upkeep, open_store
 from playhead_receiver.store.naming import place_of_tenant
 from playhead_receiver.store.retention import Policy
+from playhead_receiver.store.sqlite.schema import FILE
+from playhead_semconv.errors import StoreError
 
 FOLDER = "tenants"
 
@@ -104,9 +107,18 @@ class Tenants:
         with self._lock:
             return dict(self._houses)
 
-    def start(self) -> None:
-        """Begin to index and to sum up."""
+    def start(self, known: Collection[str] = ()) -> None:
+        """Begin to index and to sum up, and where there is a policy, to keep to it for all tenants.
+
+        ``known``: tenants that may have something in the database; folders are found by themselves.
+        """
         self.own.start()
+        if self._policy is None:
+            return
+        found = {path.parent.name for path in (self._data_dir / FOLDER).glob(f"*/{FILE}")}
+        for tenant in sorted(set(known) - {""} if self._url else found):
+            with suppress(StoreError):  # who comes for it hears of it
+                self.house(tenant)
 
     def close(self) -> None:
         """Stop indexing, and close the stores but the receiver's own."""

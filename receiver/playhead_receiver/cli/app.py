@@ -35,6 +35,7 @@ VERBS = {
     "golden": "keep runs as regression tests",
     "doctor": "say what is recorded, what is not, and why",
     "verify": "check the store against its digests",
+    "delete": "delete runs by name, for good",
     "gc": "delete runs whose time is over",
     "backup": "copy the store into a folder, also while it is written to",
     "restore": "make a store of a backup",

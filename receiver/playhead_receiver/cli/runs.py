@@ -15,6 +15,7 @@ from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:
     from playhead_receiver.store.protocol import RunSummary, Store
+    from playhead_receiver.store.upkeep import Upkeep
     from playhead_replay import Run
 
 LATEST = "last"
@@ -59,7 +60,7 @@ def parse_target(text: str | None, at: str | None = None) -> Target:
 
 
 @contextmanager
-def reading(session: Session) -> Generator[Store]:
+def reading(session: Session) -> Generator[Upkeep]:
     """The store of the data folder, opened for reading. `RunUnknown` where nothing was recorded yet."""
     from playhead_receiver.store import open_store
 

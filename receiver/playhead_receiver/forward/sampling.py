@@ -12,10 +12,9 @@ from collections.abc import Iterable
 import msgspec
 
 from playhead_receiver.store.protocol import Store
+from playhead_receiver.store.share import of_share
 from playhead_semconv.errors import RunUnknown
 
-RANDOM_BITS = 56
-"""Of a trace id's end, those that are random (W3C Trace Context)."""
 FIRST_LOOK_S = 1.0
 LONGEST_REST_S = 30.0
 LOOKS_AT_ONCE = 32
@@ -34,7 +33,7 @@ class Sampler:
 
     def __init__(self, store: Store, share: float, open: Iterable[bytes] = (), now: float = 0.0) -> None:
         self._store = store
-        self._below = round((1 - share) * (1 << RANDOM_BITS))
+        self._share = share
         self._open = OrderedDict((trace_id, _Open(now)) for trace_id in open)
         self._kept: OrderedDict[bytes, None] = OrderedDict()
 
@@ -80,7 +79,7 @@ class Sampler:
             self._open.pop(trace_id, None)
 
     def _is_of_share(self, trace_id: bytes) -> bool:
-        return int.from_bytes(trace_id[-RANDOM_BITS // 8 :], "big") >= self._below
+        return of_share(trace_id, self._share)
 
     def _verdict(self, trace_id: bytes) -> bool | None:
         """Whether a run went well; None while that is not known."""

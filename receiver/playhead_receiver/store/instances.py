@@ -101,6 +101,21 @@ def recall(row: Any) -> Instance:
     )
 
 
+def said_by(known: Instance) -> tuple[Any, ...]:
+    """What an instance has said of itself, in the order of `COLUMNS` behind the resource."""
+    return (
+        known.trace_id,
+        known.span_id,
+        known.agent,
+        known.started_ns,
+        known.seen_ns,
+        known.heartbeat_ns,
+        known.exited,
+        known.failed,
+        known.last_seq,
+    )
+
+
 def text_of(fact: Fact, name: str) -> str:
     """A text attribute, empty if it is not there or no text."""
     value = fact.attributes.get(name)

@@ -124,7 +124,11 @@ class Upkeep(Store, Protocol):
         ...
 
     def size_bytes(self) -> int:
-        """Bytes that are in use on disk; what was deleted is used again and does not count."""
+        """Bytes on disk, as far as a look at it tells: room that a deletion left may count."""
+        ...
+
+    def used_bytes(self) -> int:
+        """Bytes that what is stored takes; what was deleted does not count. May read all rows."""
         ...
 
     def backup(self, folder: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 import pytest
 from support.batches import facts_of, span_of
 from support.leftovers import finds
@@ -374,8 +375,17 @@ def test_marks_and_agents_say_otherwise():
 def test_a_share_of_the_successes_is_kept_for_longer():
     runs = [run_of(number, age_d=2) for number in range(1, 201)]
     gone = names(runs, Policy(success_share=0.25))
-    assert gone == [f"shop-{number}" for number in range(64, 201)]
-    assert names([run_of(200, "failure", age_d=2)], Policy(success_share=0.25)) == []
+    assert gone == [f"shop-{number}" for number in range(1, 192)]
+    assert names([run_of(1, "failure", age_d=2)], Policy(success_share=0.25)) == []
+
+
+def test_a_share_is_told_by_what_is_random_in_an_id():
+    """Ids that begin with a time, as those of AWS X-Ray do: a quarter of them is kept all the same."""
+    runs = [run_of(1, age_d=2) for _ in range(400)]
+    ids = [f"6740aaaa{os.urandom(12).hex()}" for _ in runs]
+    runs = [msgspec.structs.replace(run, trace_id=id) for run, id in zip(runs, ids, strict=True)]
+    gone = expired(runs, {}, Policy(success_share=0.25), int(1e18))
+    assert 200 < len(gone) < 380
 
 
 def test_a_policy_is_applied_within_a_budget(tmp_path: Path):
@@ -408,9 +418,31 @@ def test_a_policy_is_read_from_words():
         success_share=0.25,
         budget_bytes=65_536,
     )
-    for wrong in ("soon", "success=soon", "share=2", "agent=1d", "budget=much"):
-        with pytest.raises(ConfigurationError):
-            policy_of(wrong)
+    named = policy_of("'agent:order desk=1w' agent:a=b=2d success=forever")
+    assert named is not None
+    assert named.agents_s == {"order desk": 7 * DAY_S, "a=b": 2 * DAY_S}
+    assert named.success_s > 1000 * 365 * DAY_S
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ("soon", "retention soon: it says nothing of how long runs are kept"),
+        ("success=soon", "retention success=soon: 'soon' is no duration"),
+        ("success=7d,failure=30d", "retention success=7d,failure=30d: it says nothing"),
+        ("success=7d success=8d", "retention: success is said twice"),
+        ("share=2", "retention share=2: '2' is no share"),
+        ("agent=1d", "retention agent=1d: it says nothing"),
+        ("agent:=1d", "retention agent:=1d: it says nothing"),
+        ("budget=much", "retention budget=much: 'much' is no size"),
+        ("'agent:a=1d", 'retention "\'agent:a=1d": No closing quotation'),
+    ],
+)
+def test_a_policy_that_cannot_be_read_says_which_word_is_wrong(wrong: str, said: str):
+    with pytest.raises(ConfigurationError) as caught:
+        policy_of(wrong)
+    assert caught.value.what.startswith(said)
+    assert caught.value.hint or "twice" in said
 
 
 def test_durations_and_sizes_are_read():

@@ -16,9 +16,8 @@ from playhead_receiver.query.lines import run_item, span_lines
 from playhead_receiver.query.models import Marks, Removed, RunItem, RunPage, RunTree
 from playhead_receiver.store import Query as RunQuery
 from playhead_receiver.store import Sort, place_of
-from playhead_receiver.store.upkeep import HELD
+from playhead_receiver.store.retention import delete_runs, named_to_go
 from playhead_receiver.transfer import Material
-from playhead_semconv.errors import UsageError
 
 router = APIRouter(tags=["runs"])
 
@@ -138,12 +137,11 @@ def take_mark(asked: Controlling, run: RunName, mark: Mark) -> Marks:
 
 @router.delete("/v1/runs/{run}")
 def delete_run(asked: Administrating, run: RunName) -> Removed:
-    """Delete a run with all that only it holds, for good. One that is held is refused."""
-    trace_id = asked.run(run).trace_id
-    if HELD in asked.store.marks().get(bytes.fromhex(trace_id), ()):
-        raise UsageError(f"{run} is held", hint="take the mark off first")
-    asked.note("delete", trace_id)
-    return Removed.model_validate(asked.store.delete([bytes.fromhex(trace_id)]), from_attributes=True)
+    """Delete a run with all that only it holds, for good. One that is held or goes on is refused."""
+    done = delete_runs(
+        asked.store, named_to_go(asked.store, [run]), lambda trace_id: asked.note("delete", trace_id)
+    )
+    return Removed.model_validate(done, from_attributes=True)
 
 
 def _marks(asked: Any, trace_id: str) -> Marks:

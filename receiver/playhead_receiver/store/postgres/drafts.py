@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 import psycopg
 
-from playhead_receiver.store.instances import Instance
+from playhead_receiver.store.instances import Instance, said_by
 from playhead_receiver.store.postgres.db import clean
 
 Row: TypeAlias = tuple[Any, ...]
@@ -99,7 +99,7 @@ class Draft:
                 [(*key, *ends) for key, ends in self.exchanges.items()],
             ),
             (_insert("strand", "int8 bytea int8 bytea"), self.strands),
-            (_INSTANCES, [_instance_row(known) for known in self.instances.values()]),
+            (_INSTANCES, [(one.row, one.resource, *said_by(one)) for one in self.instances.values()]),
             (
                 "DELETE FROM span USING unnest(%s::bytea[], %s::bytea[]) AS gone(trace_id, span_id)"
                 " WHERE span.trace_id = gone.trace_id AND span.span_id = gone.span_id",
@@ -187,19 +187,3 @@ _USES = (
     " WHERE {table}.id = new.id"
 )
 _UNUSED = "DELETE FROM {table} WHERE id = ANY(%s::int8[]) AND uses <= 0"
-
-
-def _instance_row(known: Instance) -> Row:
-    return (
-        known.row,
-        known.resource,
-        known.trace_id,
-        known.span_id,
-        known.agent,
-        known.started_ns,
-        known.seen_ns,
-        known.heartbeat_ns,
-        known.exited,
-        known.failed,
-        known.last_seq,
-    )

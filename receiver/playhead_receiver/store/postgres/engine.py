@@ -16,6 +16,7 @@ from playhead_receiver.store.postgres.place import place_of, prepare_place
 from playhead_receiver.store.postgres.places import PlaceTable
 from playhead_receiver.store.postgres.reader import Pool, PostgresReader
 from playhead_receiver.store.postgres.search import PostgresSearch
+from playhead_receiver.store.postgres.space import used_by_rows
 from playhead_receiver.store.prepare import Prepared, offloads, prepare
 from playhead_receiver.store.protocol import Batch, Receipt
 from playhead_receiver.store.shelves import Shelves
@@ -125,6 +126,12 @@ class PostgresStore(SqlStore[PgDb]):
             (self._place.schema,),
         )
         return (0 if found is None else int(found[0])) + self._blobs.elsewhere_bytes()
+
+    def used_bytes(self) -> int:
+        """Bytes of rows, what indexes have of each, and blobs; what was deleted counts no more."""
+        with self._reader.connection() as db:
+            used = used_by_rows(db, self._place.schema)
+        return used + self._blobs.elsewhere_bytes()
 
     def backup(self, folder: Path) -> None:
         """`StoreError`: PostgreSQL has its own tools; it says what they do not copy."""

@@ -11,10 +11,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from playhead_receiver.span_view import STEPS
 from playhead_receiver.store.blobs import Blobs
-from playhead_receiver.store.cutting import DIGEST_BYTES
 from playhead_receiver.store.fold import HEARTBEAT_NS
+from playhead_receiver.store.indexed import PROCESS_FACTS, fresh, part_digest, pending_row
 from playhead_receiver.store.instances import COLUMNS, Instance, agent_of, recall, text_of
 from playhead_receiver.store.naming import agent_word
 from playhead_receiver.store.packing import Frame, TextIndex
@@ -25,18 +24,15 @@ from playhead_receiver.store.prepare import (
     FactRun,
     Prepared,
     PreparedSpan,
-    consecutive,
-    fact_run,
     resource_key,
 )
 from playhead_receiver.store.protocol import Receipt
 from playhead_receiver.store.sql.blob_uses import uses_of
-from playhead_receiver.store.sql.frames import frames_at
+from playhead_receiver.store.sql.kept_texts import stored_text
 from playhead_receiver.store.sql.summaries import span_row
-from playhead_receiver.store.texts import Texts, frame_of
+from playhead_receiver.store.texts import frame_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Fact, digest_of
 
 REMEMBERED = 4096
@@ -207,15 +203,8 @@ class Rows:
 
     def _write_facts(self, run: FactRun, now_ns: int) -> int:
         known = self._instances[run.instance]
-        if not known.lasts or run.first > known.lasts[-1]:
-            fresh = [run]
-        else:
-            new = [fact for fact in run.facts if not known.has(fact.seq)]
-            if len(new) == len(run.facts):
-                fresh = [run]
-            else:
-                fresh = [fact_run(facts, self._blobs) for facts in consecutive(new)]
-        for part in fresh:
+        new = fresh(known, run, self._blobs)
+        for part in new:
             self.position += len(part.facts)
             self._draft.fact_runs.append(
                 (self.position, known.row, part.first, part.last, part.data, part.blobs)
@@ -223,7 +212,7 @@ class Rows:
             self._draft.blob_uses += uses_of(self.position, part.blobs)
             self._extend_range(known, part.first, part.last)
             self._index(known, part.facts, now_ns)
-        return sum(len(part.facts) for part in fresh)
+        return sum(len(part.facts) for part in new)
 
     def _extend_range(self, known: Instance, first: int, last: int) -> None:
         """Add a stretch of numbers that was not there, joined with its neighbours."""
@@ -253,15 +242,17 @@ class Rows:
             if fact.trace_id and fact.trace_id not in traces:
                 traces[fact.trace_id] = fact
             if fact.name == e.PLAYHEAD_BLOB:
-                self._index_part(known, fact)
+                digest = part_digest(fact)
+                if digest is not None:
+                    draft.parts[known.row, digest, fact.seq] = None
             elif fact.body is not None and fact.body.tells:
                 draft.contents.setdefault((known.row, fact.body.digest), fact.seq)
-            if fact.name in _PROCESS:
+            if fact.name in PROCESS_FACTS:
                 known.fold(fact)
                 if fact.name != e.PLAYHEAD_PROCESS_HEARTBEAT:
                     changed.add(known.trace_id)
             elif fact.name == e.PLAYHEAD_SPAN_START and fact.trace_id:
-                self._start_span(known, fact)
+                draft.pending.setdefault((fact.trace_id, fact.span_id), pending_row(known, fact))
                 changed.add(fact.trace_id)
         latest = min(max(fact.time_ns for fact in facts), now_ns)
         known.seen_ns = max(known.seen_ns, latest)
@@ -285,34 +276,6 @@ class Rows:
         if strands:
             draft.strands += [(known.row, one, facts[0].seq, up) for one, up in strands.items()]
             self._change_run(known.trace_id, now_ns).serves = True
-
-    def _index_part(self, known: Instance, fact: Fact) -> None:
-        try:
-            digest = bytes.fromhex(text_of(fact, a.PLAYHEAD_BLOB_DIGEST))
-        except ValueError:
-            return
-        self._draft.parts[known.row, digest, fact.seq] = None
-
-    def _start_span(self, known: Instance, fact: Fact) -> None:
-        operation = (
-            text_of(fact, a.GEN_AI_OPERATION_NAME) or text_of(fact, a.PLAYHEAD_SPAN_NAME).split(" ")[0]
-        )
-        try:
-            parent = bytes.fromhex(text_of(fact, a.PLAYHEAD_SPAN_PARENT))
-        except ValueError:
-            parent = b""
-        model = text_of(fact, a.GEN_AI_REQUEST_MODEL)
-        row = (
-            fact.trace_id,
-            fact.span_id,
-            parent,
-            fact.time_ns,
-            operation in STEPS,
-            model,
-            known.row,
-            fact.seq,
-        )
-        self._draft.pending.setdefault((fact.trace_id, fact.span_id), row)
 
     # Spans
 
@@ -391,15 +354,7 @@ class Rows:
         return {row[0] for row in rows}
 
     def _stored_text(self, digest: bytes) -> int | None:
-        found = self._db.execute("SELECT address FROM text WHERE digest = ?", (digest,)).get
-        if found is None:
-            return None
-        texts = Texts(lambda id: frames_at(self._db, id))
-        try:
-            whole = texts.text(found)
-        except PlayheadError:  # it was deleted since
-            return None
-        return found if digest_of(whole)[:DIGEST_BYTES] == digest else None
+        return stored_text(self._db, digest)
 
     def _store_text(self, digest: bytes, address: int) -> None:
         self._draft.texts[digest] = address
@@ -441,11 +396,3 @@ class Rows:
 
 
 _LATEST_NS = (1 << 63) - 1
-
-_PROCESS = frozenset(
-    (
-        e.PLAYHEAD_PROCESS_START,
-        e.PLAYHEAD_PROCESS_HEARTBEAT,
-        e.PLAYHEAD_PROCESS_EXIT,
-    )
-)

@@ -134,6 +134,14 @@ class SqlStore(Generic[D]):
             errands.run(lambda db: [keep(db, one) for one in made] and None, forgets=False)
         return len(made)
 
+    def size_bytes(self) -> int:
+        """Bytes on disk."""
+        raise NotImplementedError
+
+    def used_bytes(self) -> int:
+        """Bytes that what is stored takes."""
+        return self.size_bytes()
+
     def _errands(self) -> Writer[D]:
         if self._writer is None:
             raise StoreUnavailable(f"the store {self._name} is open for reading only")

@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from playhead_receiver.store.fold import HEARTBEAT_NS
-from playhead_receiver.store.instances import COLUMNS, Instance, recall
+from playhead_receiver.store.instances import COLUMNS, Instance, recall, said_by
 
 
 class Instances:
@@ -87,16 +87,5 @@ class Instances:
         self._db.execute(
             "UPDATE instance SET trace_id = ?, span_id = ?, agent = ?, started_ns = ?, seen_ns = ?,"
             " heartbeat_ns = ?, exited = ?, failed = ?, last_seq = ? WHERE id = ?",
-            (
-                known.trace_id,
-                known.span_id,
-                known.agent,
-                known.started_ns,
-                known.seen_ns,
-                known.heartbeat_ns,
-                known.exited,
-                known.failed,
-                known.last_seq,
-                known.row,
-            ),
+            (*said_by(known), known.row),
         )

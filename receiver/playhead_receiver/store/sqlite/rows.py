@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 import apsw
 
-from playhead_receiver.span_view import STEPS, SpanSummary
+from playhead_receiver.span_view import SpanSummary
 from playhead_receiver.store.blobs import Blobs
+from playhead_receiver.store.indexed import PROCESS_FACTS, fresh, part_digest, pending_row
 from playhead_receiver.store.instances import Instance, agent_of, text_of
 from playhead_receiver.store.naming import agent_word
 from playhead_receiver.store.packing import Frame, TextIndex
@@ -19,21 +20,18 @@ from playhead_receiver.store.prepare import (
     FactRun,
     Prepared,
     PreparedSpan,
-    consecutive,
-    fact_run,
     resource_key,
 )
 from playhead_receiver.store.protocol import Receipt
 from playhead_receiver.store.sql.blob_uses import uses_of
-from playhead_receiver.store.sql.frames import frames_at
+from playhead_receiver.store.sql.kept_texts import stored_text
 from playhead_receiver.store.sql.shared import Shared
 from playhead_receiver.store.sql.summaries import span_row
 from playhead_receiver.store.sqlite.instances import Instances
-from playhead_receiver.store.texts import Texts, frame_of
+from playhead_receiver.store.texts import frame_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import PlayheadError
-from playhead_semconv.facts import Fact, digest_of
+from playhead_semconv.facts import Fact
 
 ROWS_AT_ONCE = 256
 """Rows that one statement inserts."""
@@ -107,15 +105,8 @@ class Rows:
 
     def _write_facts(self, run: FactRun, now_ns: int) -> int:
         known = self._instances.get(run.instance)
-        if not known.lasts or run.first > known.lasts[-1]:
-            fresh = [run]
-        else:
-            new = [fact for fact in run.facts if not known.has(fact.seq)]
-            if len(new) == len(run.facts):
-                fresh = [run]
-            else:
-                fresh = [fact_run(facts, self._blobs) for facts in consecutive(new)]
-        for part in fresh:
+        new = fresh(known, run, self._blobs)
+        for part in new:
             self.position += len(part.facts)
             self._db.execute(
                 "INSERT INTO fact_run VALUES (?, ?, ?, ?, ?, ?)",
@@ -125,7 +116,7 @@ class Rows:
                 self._insert("blob_use", uses_of(self.position, part.blobs))
             self._instances.extend_range(known, part.first, part.last)
             self._index(known, part.facts, now_ns)
-        return sum(len(part.facts) for part in fresh)
+        return sum(len(part.facts) for part in new)
 
     def _index(self, known: Instance, facts: list[Fact], now_ns: int) -> None:
         exchanges: dict[str, tuple[int, int]] = {}
@@ -140,13 +131,16 @@ class Rows:
             if fact.trace_id and fact.trace_id not in traces:
                 traces[fact.trace_id] = fact
             if fact.name == e.PLAYHEAD_BLOB:
-                self._index_part(known, fact)
+                digest = part_digest(fact)
+                if digest is not None:
+                    row = known.row, digest, fact.seq
+                    self._db.execute("INSERT OR IGNORE INTO blob_part VALUES (?, ?, ?)", row)
             elif fact.body is not None and fact.body.tells:
                 self._db.execute(
                     "INSERT OR IGNORE INTO content VALUES (?, ?, ?)",
                     (known.row, fact.body.digest, fact.seq),
                 )
-            if fact.name in _PROCESS:
+            if fact.name in PROCESS_FACTS:
                 known.fold(fact)
                 if fact.name != e.PLAYHEAD_PROCESS_HEARTBEAT:
                     changed.add(known.trace_id)
@@ -190,36 +184,11 @@ class Rows:
                 (known.trace_id,),
             )
 
-    def _index_part(self, known: Instance, fact: Fact) -> None:
-        try:
-            digest = bytes.fromhex(text_of(fact, a.PLAYHEAD_BLOB_DIGEST))
-        except ValueError:
-            return
-        self._db.execute(
-            "INSERT OR IGNORE INTO blob_part VALUES (?, ?, ?)", (known.row, digest, fact.seq)
-        )
-
     def _start_span(self, known: Instance, fact: Fact) -> None:
-        operation = (
-            text_of(fact, a.GEN_AI_OPERATION_NAME) or text_of(fact, a.PLAYHEAD_SPAN_NAME).split(" ")[0]
-        )
-        try:
-            parent = bytes.fromhex(text_of(fact, a.PLAYHEAD_SPAN_PARENT))
-        except ValueError:
-            parent = b""
         self._db.execute(
             "INSERT OR IGNORE INTO pending SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8"
             " WHERE NOT EXISTS (SELECT 1 FROM span WHERE trace_id = ?1 AND span_id = ?2)",
-            (
-                fact.trace_id,
-                fact.span_id,
-                parent,
-                fact.time_ns,
-                operation in STEPS,
-                text_of(fact, a.GEN_AI_REQUEST_MODEL),
-                known.row,
-                fact.seq,
-            ),
+            pending_row(known, fact),
         )
 
     # Spans
@@ -313,15 +282,7 @@ class Rows:
                 self._db.execute("INSERT OR IGNORE INTO text_link VALUES (?, ?)", (target, bundle))
 
     def _stored_text(self, digest: bytes) -> int | None:
-        found: Any = self._db.execute("SELECT address FROM text WHERE digest = ?", (digest,)).get
-        if found is None:
-            return None
-        texts = Texts(lambda id: frames_at(self._db, id))
-        try:
-            whole = texts.text(int(found))
-        except PlayheadError:  # it was deleted since
-            return None
-        return int(found) if digest_of(whole)[: len(digest)] == digest else None
+        return stored_text(self._db, digest)
 
     def _store_text(self, digest: bytes, address: int) -> None:
         self._new_texts.append((digest, address))
@@ -387,12 +348,3 @@ def batched(items: Sequence[T], size: int) -> Iterator[tuple[T, ...]]:
     rest = iter(items)
     while some := tuple(islice(rest, size)):
         yield some
-
-
-_PROCESS = frozenset(
-    (
-        e.PLAYHEAD_PROCESS_START,
-        e.PLAYHEAD_PROCESS_HEARTBEAT,
-        e.PLAYHEAD_PROCESS_EXIT,
-    )
-)

@@ -1,0 +1,126 @@
+"""Bodies and exchanges, put together from what was stored."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from conformance.suite.base import OnEngine, recorded_run
+from support.batches import START_NS, facts_of
+from support.handmade import INSTANCE
+
+from playhead_receiver.store import Batch, Store
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import CorruptTape, TapeError
+from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
+from playhead_semconv.folds import fold_exchanges
+
+
+class Contents(OnEngine):
+    def test_contents_are_resolved_along_their_bases(self, store: Store):
+        first = Content.of(b"system, question 1")
+        second = Content.of(b"system, question 1, answer 1, question 2")
+        third = Content.of(b"system, question 1, answer 1, other")
+        facts = facts_of(b"i" * 16, range(3))
+        bodies = [
+            first,
+            Content(second.digest, second.size, b", answer 1, question 2", first.digest, 18),
+            Content(third.digest, third.size, b"other", second.digest, 30),
+        ]
+        facts = [
+            Fact(fact.time_ns, 1, e.PLAYHEAD_EXCHANGE_REQUEST, body=body, instance=b"i" * 16, seq=number)
+            for number, (fact, body) in enumerate(zip(facts, bodies, strict=True))
+        ]
+        for fact in facts:
+            store.commit(Batch(facts=[fact]))
+        tape = store.tape(b"i" * 16)
+        assert tape.read(bodies[2]) == b"system, question 1, answer 1, other"
+        assert tape.read(bodies[1]) == b"system, question 1, answer 1, question 2"
+        assert tape.read(Content(first.digest, first.size)) == b"system, question 1"
+        assert tape.read(Content.chunk(b"whole")) == b"whole"
+
+    def test_blobs_are_put_together_from_their_parts(self, store: Store):
+        parts = [bytes([number]) * 700_000 for number in range(3)]
+        whole = Content.of(b"".join(parts))
+        facts = [
+            Fact(
+                START_NS,
+                1,
+                e.PLAYHEAD_BLOB,
+                attributes={
+                    a.PLAYHEAD_BLOB_DIGEST: whole.digest.hex(),
+                    a.PLAYHEAD_BLOB_OFFSET: number * 700_000,
+                    a.PLAYHEAD_BLOB_SIZE: whole.size,
+                },
+                body=Content.chunk(part),
+                instance=b"i" * 16,
+                seq=number,
+            )
+            for number, part in enumerate(parts)
+        ]
+        for fact in reversed(facts):
+            store.commit(Batch(facts=[fact]))
+        tape = store.tape(b"i" * 16)
+        assert tape.read(Content(whole.digest, whole.size)) == b"".join(parts)
+        assert list(tape.facts()) == facts
+        tail = Content.of(b"".join(parts) + b"!")
+        assert tape.read(Content(tail.digest, tail.size, b"!", whole.digest, whole.size)) == (
+            b"".join(parts) + b"!"
+        )
+
+    def test_a_tail_of_blobs_is_put_together_and_gone_on_from(self, store: Store):
+        first = Content.of(b"question")
+        tail = bytes(1_500_000)
+        whole = first.inline + tail if first.inline else b""
+        second = Content(digest_of(whole), len(whole), None, first.digest, first.size)
+        last = whole + b"answer"
+        third = Content(digest_of(last), len(last), b"answer", second.digest, second.size)
+        parts = [
+            Fact(
+                START_NS,
+                1,
+                e.PLAYHEAD_BLOB,
+                attributes={
+                    a.PLAYHEAD_BLOB_DIGEST: second.digest.hex(),
+                    a.PLAYHEAD_BLOB_OFFSET: first.size + offset,
+                    a.PLAYHEAD_BLOB_SIZE: second.size,
+                },
+                body=Content.chunk(tail[offset : offset + (1 << 20)]),
+            )
+            for offset in (0, 1 << 20, 0, 1 << 20)  # it was said twice
+        ]
+        asked = [
+            Fact(START_NS, 1, e.PLAYHEAD_EXCHANGE_REQUEST, body=body) for body in (first, second, third)
+        ]
+        facts = [
+            msgspec.structs.replace(fact, instance=b"i" * 16, seq=number)
+            for number, fact in enumerate([asked[0], *parts, *asked[1:]])
+        ]
+        store.commit(Batch(facts=facts))
+        tape = store.tape(b"i" * 16)
+        assert tape.read(second) == whole
+        assert store.tape(b"i" * 16).read(third) == last
+        assert store.tape(b"i" * 16).read(Content(second.digest, second.size)) == whole
+
+    def test_content_that_is_not_there_or_not_true_is_refused(self, store: Store):
+        lie = Content(b"l" * 32, 3, b"lie")
+        fact = Fact(START_NS, 1, e.PLAYHEAD_EXCHANGE_REQUEST, body=lie, instance=b"i" * 16, seq=0)
+        store.commit(Batch(facts=[fact]))
+        tape = store.tape(b"i" * 16)
+        with pytest.raises(CorruptTape, match="differs from its digest"):
+            tape.read(lie)
+        with pytest.raises(TapeError, match="is not on the tape"):
+            tape.read(Content(b"m" * 32, 3))
+        with pytest.raises(TapeError, match="is not on the tape"):
+            store.tape(b"j" * 16).read(Content(b"m" * 32, 3))
+
+    def test_one_exchange_is_found_without_a_walk(self, store: Store):
+        made = recorded_run()
+        for fact in made.facts:
+            store.commit(Batch(facts=[fact]))
+        tape = store.tape(INSTANCE)
+        expected = fold_exchanges(made.facts)
+        assert len(expected) == 2
+        for id, exchange in expected.items():
+            assert tape.exchange(id) == exchange
+        assert tape.exchange(ExchangeId(9, "http", 0)) is None

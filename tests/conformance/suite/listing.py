@@ -1,0 +1,186 @@
+"""Runs in lists: filtered, sorted, paged, and found by what a user types."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import msgspec
+import pytest
+from conformance.suite.base import CHAT, OnEngine, batch_of, recorded_run, usage
+from support.batches import START_NS, span_of
+from support.handmade import ROOT, TRACE, HandMade, span_id
+
+from playhead_receiver.store import Batch, Query, RunSummary, Sort, Store, place_of
+from playhead_receiver.store.listing import measure_of
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import RunAmbiguous, RunUnknown, UsageError
+from playhead_semconv.facts import Fact
+
+
+class Listing(OnEngine):
+    def test_forks_are_listed_by_their_origin(self, store: Store):
+        made = HandMade().start()
+        store.commit(batch_of(made.exit()))
+        trace = made.trace_id.hex()
+        for number, mode in enumerate(("fork", "resume", "replay"), 1):
+            at = {a.PLAYHEAD_RUN_MODE: mode, a.PLAYHEAD_RUN_ORIGIN: f"{trace}-{span_id(ROOT).hex()}"}
+            id = bytes([number]) * 16
+            start = Fact(1, 1, e.PLAYHEAD_PROCESS_START, id, attributes=at, instance=id, seq=0)
+            store.commit(Batch(facts=[start]))
+        found = list(store.runs(Query(origin=trace)))
+        assert sorted(run.mode for run in found) == ["fork", "resume"]
+        assert len(list(store.runs(Query(origin=trace, mode=None)))) == 3
+        assert list(store.runs(Query(origin="00" + trace[2:]))) == []
+
+    def test_replays_are_listed_apart_and_name_their_origin(self, store: Store):
+        made = recorded_run()
+        store.commit(batch_of(made))
+        origin = f"{TRACE.hex()}-{span_id(ROOT).hex()}"
+        replay = HandMade(instance=b"p" * 16, trace_id=b"p" * 16)
+        replay.start(**{a.PLAYHEAD_RUN_MODE: "replay", a.PLAYHEAD_RUN_ORIGIN: origin})
+        store.commit(Batch(spans=replay.spans, facts=replay.facts))
+        assert [run.trace_id for run in store.runs(Query())] == [TRACE.hex()]
+        (listed,) = store.runs(Query(mode="replay"))
+        assert (listed.trace_id, listed.mode, listed.origin) == ((b"p" * 16).hex(), "replay", origin)
+        assert len(list(store.runs(Query(mode=None)))) == 2
+
+    def test_runs_are_listed_newest_first_and_filtered(self, store: Store):
+        for number in range(1, 6):
+            trace = bytes([number]) * 16
+            service = "odd" if number % 2 else "even"
+            store.commit(Batch([span_of(trace, number, service=service, error=number == 3)]))
+        assert [run.name for run in store.runs(Query())] == [
+            "odd-3",
+            "even-2",
+            "odd-2",
+            "even-1",
+            "odd-1",
+        ]
+        assert [run.name for run in store.runs(Query(agent="even"))] == ["even-2", "even-1"]
+        assert [run.name for run in store.runs(Query(status="failure"))] == ["odd-2"]
+        assert [run.name for run in store.runs(Query(limit=2))] == ["odd-3", "even-2"]
+        assert list(store.runs(Query(agent="nobody"))) == []
+
+    def test_more_runs_than_are_read_at_a_time_are_listed_once_each(self, store: Store):
+        spans = [
+            span_of(number.to_bytes(16, "big"), 1 + number // 10, error=number % 40 == 0)
+            for number in range(1, 201)
+        ]
+        store.commit(Batch(spans))
+        listed = [int(run.trace_id, 16) for run in store.runs(Query(limit=1000))]
+        assert listed == sorted(range(1, 201), key=lambda number: (-(number // 10), number))
+        failed = [int(run.trace_id, 16) for run in store.runs(Query(status="failure", limit=3))]
+        assert failed == [200, 160, 120]
+        assert len(list(store.runs(Query(status="success", limit=1000)))) == 195
+
+    @pytest.mark.parametrize("sort", get_args(Sort))
+    @pytest.mark.parametrize("ascending", [False, True])
+    def test_runs_are_paged_in_any_order(self, store: Store, sort: Sort, ascending: bool):
+        for number in range(1, 24):
+            trace = number.to_bytes(16, "big")
+            end_ns = START_NS + 1_000_000 * (number % 4)
+            spans = [span_of(trace, 1 + number % 3, end_ns=end_ns, **CHAT, **usage(number % 5))]
+            others = range(number % 4)
+            spans += [span_of(trace, 100 + n, parent=1, error=n > 0, **CHAT) for n in others]
+            store.commit(Batch(spans))
+        whole = list(store.runs(Query(sort=sort, ascending=ascending)))
+        assert len(whole) == 23
+        measures = [measure_of(run, sort) for run in whole]
+        assert measures == sorted(measures, reverse=not ascending)
+        assert len(set(measures)) > 2 or sort == "cost"
+        pages: list[RunSummary] = []
+        query = Query(sort=sort, ascending=ascending, limit=5)
+        while page := list(store.runs(query)):
+            pages += page
+            query = msgspec.structs.replace(query, after=place_of(page[-1], query))
+        assert pages == whole
+
+    def test_runs_are_found_by_what_they_used(self, store: Store):
+        for number in range(1, 13):
+            trace = bytes([number]) * 16
+            used: dict[str, Any] = {
+                "gen_ai__provider__name": "openai" if number % 2 else "anthropic",
+                "gen_ai__request__model": "gpt-4o" if number % 2 else "claude-sonnet-4-5",
+                "gen_ai__conversation__id": f"talk {number // 4}",
+                "gen_ai__agent__version": f"1.{number % 3}",
+            }
+            spans = [
+                span_of(trace, 1, name="root"),
+                span_of(trace, 2, parent=1, gen_ai__operation__name="chat", **used, **usage(number)),
+                span_of(
+                    trace,
+                    3,
+                    parent=1,
+                    error=number > 8,
+                    gen_ai__operation__name="execute_tool",
+                    gen_ai__tool__name=f"tool {number % 5}",
+                    **({"error.type": "timeout"} if number > 10 else {}),
+                ),
+            ]
+            store.commit(Batch(spans))
+
+        def found(**given: Any) -> list[int]:
+            return [int(run.trace_id[:2], 16) for run in store.runs(Query(ascending=True, **given))]
+
+        assert found(provider="anthropic") == [2, 4, 6, 8, 10, 12]
+        assert found(model="gpt-4o", version="1.1") == [1, 7]
+        assert found(conversation="talk 1") == [4, 5, 6, 7]
+        assert found(tool="tool 3") == [3, 8]
+        assert found(tool="tool 3", sort="cost", model="gpt-4o") == [3]
+        assert found(has_errors=True) == [9, 10, 11, 12]
+        assert found(has_errors=False, limit=2) == [1, 2]
+        assert found(error_type="timeout", status="success") == [11, 12]
+        assert found(error_type="_OTHER", agent="refund") == [9, 10]
+        # 1000 and 10 tokens a step: $ 0.0026 of one model, $ 0.00315 of the other
+        assert found(cost_from_usd=0.0286, cost_below_usd=0.0378) == [10, 11]
+        assert found(model="gpt-5000") == found(environment="prod") == []
+        (twelve,) = store.runs(Query(sort="cost", limit=1))
+        assert (twelve.cost_usd, twelve.providers, twelve.error_types) == (
+            0.0378,
+            ["anthropic"],
+            ["timeout"],
+        )
+
+    def test_a_place_that_is_none_is_refused(self, store: Store):
+        for after in ("x", "1", "1.xy", "1.00"):
+            with pytest.raises(UsageError, match="no place"):
+                list(store.runs(Query(after=after)))
+
+    def test_a_run_is_found_by_what_a_user_types(self, store: Store):
+        traces = ["4f2a1111" + "1" * 24, "4f2a1111" + "9" * 24, "bb" * 16]
+        for number, trace in enumerate(traces, 1):
+            store.commit(Batch([span_of(bytes.fromhex(trace), number, error=number == 2)]))
+        for typed, name in {
+            "refund-2": "refund-2",
+            "last": "refund-3",
+            "last-1": "refund-2",
+            "last-2": "refund-1",
+            "failed": "refund-2",
+            "bbbbbbbb": "refund-3",
+            "bb" * 16: "refund-3",
+            traces[0].upper(): "refund-1",
+            traces[0] + "-0000000000000001": "refund-1",
+            "4f2a11111": "refund-1",
+        }.items():
+            assert store.resolve(typed).name == name, typed
+
+    def test_what_cannot_be_found_is_said_with_what_is_near(self, store: Store):
+        with pytest.raises(RunUnknown, match="no run yet") as caught:
+            store.resolve("last")
+        assert caught.value.hint == "playhead record agent.py"
+        for number, trace in enumerate(("4f2a1111" + "1" * 24, "4f2a1111" + "9" * 24), 1):
+            store.commit(Batch([span_of(bytes.fromhex(trace), number)]))
+        with pytest.raises(RunUnknown, match='no run is called "refnd-2"') as caught:
+            store.resolve("refnd-2")
+        assert caught.value.hint == "did you mean refund-2, refund-1?"
+        with pytest.raises(RunUnknown, match="only 2 runs"):
+            store.resolve("last-2")
+        with pytest.raises(RunUnknown, match="no run has failed"):
+            store.resolve("failed")
+        with pytest.raises(RunUnknown, match='no run has the id "cccccccc"'):
+            store.resolve("cccccccc")
+        with pytest.raises(RunUnknown, match='no run is called "4f2a111"'):
+            store.resolve("4f2a111")
+        with pytest.raises(RunAmbiguous, match=r"refund-1 \(4f2a1+\) or refund-2 \(4f2a1+9+\)"):
+            store.resolve("4f2a1111")

@@ -1,0 +1,256 @@
+"""What is said of a run, made of its spans and its processes."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from conformance.suite.base import OnEngine, batch_of, living, recorded_run, run_of
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+from support.batches import START_NS, span_of
+from support.handmade import INSTANCE, ROOT, TRACE, HandMade, span_id
+
+from playhead_receiver.store import Batch, Query, RunSummary, Store, StoredSpan
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Fact
+from playhead_semconv.otlp import set_attributes
+
+DEADLINE_S = 60.0
+
+
+class Summaries(OnEngine):
+    def test_a_run_is_summed_up(self, store: Store):
+        made = recorded_run()
+        store.commit(batch_of(made))
+        assert run_of(store, TRACE) == RunSummary(
+            name="refund-1",
+            trace_id=TRACE.hex(),
+            root_span_id=span_id(ROOT).hex(),
+            agent="refund",
+            status="success",
+            started_ns=made.facts[0].time_ns,
+            ended_ns=made.facts[-1].time_ns,
+            steps=3,
+            errors=0,
+            input_tokens=1712,
+            output_tokens=94,
+            models=["gpt-4o"],
+            instances=[INSTANCE.hex()],
+            missing=[],
+            spans=6,
+            last_ns=made.facts[-1].time_ns,
+            cost_usd=0.00522,
+            tools=["search"],
+        )
+
+    def test_runs_are_named_after_their_agent_and_never_alike(self, store: Store):
+        for number in range(1, 4):
+            trace = bytes([number]) * 16
+            store.commit(Batch([span_of(trace, 1, service="Order Desk")]))
+        store.commit(Batch([span_of(b"u" * 16, 1, service="unknown_service:python")]))
+        store.commit(Batch([span_of(b"v" * 16, 1, service="")]))
+        store.commit(Batch([span_of(b"w" * 16, 1, service="", gen_ai__agent__name="gpt-4")]))
+        names = {run.trace_id[:2]: (run.name, run.agent) for run in store.runs(Query())}
+        assert names == {
+            "01": ("order-desk-1", "Order Desk"),
+            "02": ("order-desk-2", "Order Desk"),
+            "03": ("order-desk-3", "Order Desk"),
+            "75": ("run-1", "run"),
+            "76": ("run-2", "run"),
+            "77": ("gpt_4-1", "gpt-4"),
+        }
+
+    def test_a_run_is_named_after_its_agent_whichever_process_is_heard_first(self, store: Store):
+        started = e.PLAYHEAD_PROCESS_START
+        child = Fact(START_NS, 1, started, TRACE, span_id(2), instance=b"c" * 16, seq=0)
+        child.attributes.update({a.PLAYHEAD_RUN_AGENT: "-c", a.PLAYHEAD_PROCESS_PARENT_AGENT: "refund"})
+        parent = Fact(START_NS, 1, started, TRACE, span_id(1), instance=b"p" * 16, seq=0)
+        parent.attributes[a.PLAYHEAD_RUN_AGENT] = "refund"
+        for fact in (child, parent):
+            store.commit(Batch([], [fact]))
+        assert [(run.name, run.agent) for run in store.runs(Query())] == [("refund-1", "refund")]
+
+    def test_a_run_that_goes_on_is_running_and_its_open_spans_count(self, store: Store):
+        made = living()
+        call = made.begin("chat gpt-4o", kind=3, gen_ai__operation__name="chat")
+        store.commit(batch_of(made))
+        run = run_of(store, TRACE)
+        assert (run.status, run.ended_ns, run.steps) == ("running", None, 1)
+        assert [fact.span_id for fact in store.pending(TRACE)] == [span_id(ROOT), span_id(call)]
+        made.finish(call)
+        store.commit(batch_of(made))
+        assert [fact.span_id for fact in store.pending(TRACE)] == [span_id(ROOT)]
+        assert run_of(store, TRACE).steps == 1
+
+    def test_a_span_may_come_before_its_start(self, store: Store):
+        made = recorded_run()
+        store.commit(Batch(spans=made.spans))
+        store.commit(Batch(facts=made.facts))
+        assert list(store.pending(TRACE)) == []
+        assert run_of(store, TRACE).steps == 3
+
+    def test_a_run_whose_process_died_is_interrupted_and_shows_how_far_it_came(self, store: Store):
+        made = HandMade().start()
+        made.wait(1).chat()
+        made.wait(1).begin("chat gpt-4o", kind=3, gen_ai__operation__name="chat")
+        store.commit(batch_of(made))
+        run = run_of(store, TRACE)
+        assert (run.status, run.steps, run.root_span_id) == ("interrupted", 2, span_id(ROOT).hex())
+        assert run.ended_ns == made.facts[-1].time_ns
+
+    def test_a_heartbeat_keeps_a_run_alive_for_three_intervals(self, store: Store):
+        made = living(back_s=2.0, heartbeat_ms=1000)
+        store.commit(batch_of(made))
+        assert run_of(store, TRACE).status == "running"
+        made = living(back_s=4.0, heartbeat_ms=1000, instance=b"2" * 16, trace=b"2" * 16)
+        store.commit(batch_of(made))
+        assert run_of(store, b"2" * 16).status == "interrupted"
+
+    def test_a_clock_that_is_ahead_does_not_keep_the_dead_alive(self, store: Store):
+        made = living(back_s=-3600.0, heartbeat_ms=1)
+        store.commit(batch_of(made))
+        deadline = time.monotonic() + DEADLINE_S
+        while run_of(store, TRACE).status != "interrupted":
+            assert time.monotonic() < deadline
+
+    def test_an_interval_that_nobody_means_is_not_taken(self, store: Store):
+        store.commit(batch_of(living(back_s=20.0, heartbeat_ms=(1 << 63) - 1)))
+        assert run_of(store, TRACE).status == "interrupted"
+
+    @pytest.mark.parametrize("how", ["exit status", "signal", "exception", "root span"])
+    def test_a_run_fails_by_exit_status_exception_or_root_span(self, store: Store, how: str):
+        made = HandMade().start()
+        made.chat()
+        made.finish(ROOT, error="ValueError: no" if how == "root span" else "")
+        attributes: dict[str, object] = {
+            a.PLAYHEAD_PROCESS_EXIT_CODE: {"exit status": 1, "signal": -15}.get(how, 0),
+            a.PLAYHEAD_PROCESS_LAST_SEQ: len(made.facts),
+        }
+        if how == "exception":
+            attributes[a.PLAYHEAD_ERROR_QUALNAME] = "ValueError"
+        made.fact(e.PLAYHEAD_PROCESS_EXIT, attributes=attributes)
+        store.commit(batch_of(made))
+        assert run_of(store, TRACE).status == "failure"
+
+    def test_errors_are_failed_steps_not_failed_attempts(self, store: Store):
+        trace = b"t" * 16
+        store.commit(
+            Batch(
+                [
+                    span_of(trace, 1, name="run", error=True),
+                    span_of(trace, 2, parent=1, gen_ai__operation__name="chat"),
+                    span_of(trace, 3, parent=2, error=True, http__request__method="POST"),
+                    span_of(trace, 4, parent=2, http__request__method="POST"),
+                    span_of(trace, 5, parent=1, error=True, gen_ai__operation__name="execute_tool"),
+                ]
+            )
+        )
+        run = run_of(store, trace)
+        assert (run.steps, run.errors, run.status) == (2, 1, "failure")
+
+    def test_a_request_outside_of_any_call_is_a_step(self, store: Store):
+        trace = b"t" * 16
+        asked = {"http__request__method": "GET"}
+        store.commit(
+            Batch(
+                [
+                    span_of(trace, 1, name="run"),
+                    span_of(trace, 2, parent=1, gen_ai__operation__name="invoke_agent"),
+                    span_of(trace, 3, parent=2, **asked),
+                    span_of(trace, 4, parent=3, **asked),
+                    span_of(trace, 5, parent=1, error=True, **asked),
+                    span_of(trace, 6, parent=1, gen_ai__operation__name="execute_tool"),
+                    span_of(trace, 7, parent=6, error=True, **asked),
+                ]
+            )
+        )
+        run = run_of(store, trace)
+        assert (run.steps, run.errors) == (3, 1)
+
+    def test_tokens_that_parents_sum_up_are_not_counted_twice(self, store: Store):
+        trace = b"t" * 16
+        used = {"gen_ai__usage__input_tokens": 100, "gen_ai__usage__output_tokens": 10}
+        sums = {"gen_ai__usage__input_tokens": 200, "gen_ai__usage__output_tokens": 20}
+        models = {"gen_ai__request__model": "asked", "gen_ai__response__model": "answered"}
+        store.commit(
+            Batch(
+                [
+                    span_of(trace, 1, gen_ai__operation__name="invoke_agent", **sums),
+                    span_of(trace, 2, parent=1, gen_ai__operation__name="chat", **used, **models),
+                    span_of(trace, 3, parent=1, name="chain"),
+                    span_of(trace, 4, parent=3, gen_ai__operation__name="chat", **used),
+                ]
+            )
+        )
+        run = run_of(store, trace)
+        assert (run.input_tokens, run.output_tokens, run.steps) == (200, 20, 2)
+        assert run.models == ["answered"]
+
+    def test_a_trace_without_a_tape_is_a_run_of_its_service(self, store: Store):
+        child = span_of(b"f" * 16, 2, parent=1, service="shop")
+        store.commit(Batch([child]))
+        run = run_of(store, b"f" * 16)
+        assert (run.name, run.agent, run.status) == ("shop-1", "shop", "running")
+        assert (run.root_span_id, run.ended_ns, run.instances) == ("", None, [])
+        root = span_of(b"f" * 16, 1, service="shop")
+        store.commit(Batch([root]))
+        run = run_of(store, b"f" * 16)
+        assert (run.status, run.root_span_id) == ("success", root.span_id.hex())
+
+    def test_the_root_may_have_a_parent_in_another_process(self, store: Store):
+        local = span_of(b"f" * 16, 2, parent=9, flags=0x300)
+        inner = span_of(b"f" * 16, 3, parent=2, error=True, flags=0x100)
+        store.commit(Batch([inner, local]))
+        run = run_of(store, b"f" * 16)
+        assert (run.status, run.root_span_id, run.errors) == ("success", local.span_id.hex(), 1)
+
+    def test_a_child_process_is_an_instance_of_the_run_that_started_it(self, store: Store):
+        made = recorded_run()
+        store.commit(batch_of(made))
+        child = HandMade(instance=b"c" * 16)
+        child.at_ns = made.at_ns
+        child.fact(
+            e.PLAYHEAD_PROCESS_START,
+            span=0xB0,
+            attributes={a.PLAYHEAD_RUN_AGENT: "helper"},
+        )
+        child.begin("run helper.py", number=0xB0, parent=1)
+        child.fact(e.PLAYHEAD_PROCESS_EXIT, attributes={a.PLAYHEAD_PROCESS_EXIT_CODE: 3})
+        store.commit(batch_of(child))
+        run = run_of(store, TRACE)
+        assert run.instances == [INSTANCE.hex(), (b"c" * 16).hex()]
+        assert (run.name, run.status, run.root_span_id) == ("refund-1", "success", span_id(ROOT).hex())
+
+    def test_each_kind_of_token_has_its_price(self, store: Store):
+        used: dict[str, Any] = {
+            "gen_ai.provider.name": "anthropic",
+            "gen_ai.request.model": "claude-sonnet-4-5",
+            "gen_ai.usage.input_tokens": 50_000,
+            "gen_ai.usage.output_tokens": 1_000,
+            "gen_ai.usage.cache_read.input_tokens": 40_000,
+            "gen_ai.usage.cache_write.input_tokens": 8_000,
+            "gen_ai.usage.reasoning.output_tokens": 600,
+        }
+        unknown = {**used, "gen_ai.request.model": "home-grown-1"}
+        trace, other = b"1" * 16, b"2" * 16
+        store.commit(Batch([span_of(trace, 1, **used), span_of(trace, 2, **unknown)]))
+        store.commit(Batch([span_of(other, 1, **unknown)]))
+        priced, unpriced = run_of(store, trace), run_of(store, other)
+        # 2,000 at $ 3 a million, 40,000 at 0.30, 8,000 at 3.75, 1,000 at 15
+        assert (priced.cost_usd, priced.unpriced) == (0.063, ["home-grown-1"])
+        assert (unpriced.cost_usd, unpriced.unpriced) == (None, ["home-grown-1"])
+        assert (priced.cached_tokens, priced.cache_write_tokens) == (80_000, 16_000)
+        assert (priced.input_tokens, priced.reasoning_tokens) == (100_000, 1_200)
+
+    def test_version_and_environment_are_those_of_the_resource(self, store: Store):
+        for number, environment in enumerate(("prod", "staging"), 1):
+            envelope = ResourceSpans.FromString(span_of(bytes([number]) * 16, 1).otlp)
+            more = {a.SERVICE_VERSION: f"2.{number}", a.DEPLOYMENT_ENVIRONMENT_NAME: environment}
+            set_attributes(envelope.resource.attributes, more)
+            span = StoredSpan(bytes([number]) * 16, b"", envelope.SerializeToString())
+            store.commit(Batch([span]))
+        (run,) = store.runs(Query(environment="staging"))
+        assert (run.trace_id[:2], run.version, run.environment) == ("02", "2.2", "staging")
+        assert [run.environment for run in store.runs(Query(version="2.1"))] == ["prod"]
