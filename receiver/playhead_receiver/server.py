@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from playhead_receiver.access import Audit, Guard, Tenants, TokenBook
 from playhead_receiver.access.database import AccessFile
@@ -280,6 +281,7 @@ class Receiver:
     def _start_query(
         self, tenants: Tenants, guard: Guard, audit: Audit, shown: Shown, port: int
     ) -> None:
+        from playhead_receiver.access.names import KnownNames
         from playhead_receiver.faces.routes import FACES
         from playhead_receiver.query import query_app  # heavy, and an embedded receiver has none
         from playhead_receiver.query.serving import Serving
@@ -295,7 +297,9 @@ class Receiver:
         )
         self._serving = serving
         self._query = HttpServer(
-            query_app(serving, FACES),
+            KnownNames(
+                query_app(serving, FACES), guard, frozenset((urlsplit(self._faces.url).hostname or "",))
+            ),
             self._host,
             port,
             "--query-port",

@@ -77,6 +77,8 @@ def test_a_tenant_whom_nobody_asks_for_is_kept_to_the_policy_too(tmp_path: Path)
     store = open_store(folder)
     store.commit(Batch([span_of(trace(1), 1, text=SAID)]))
     store.close()
+    with closing(AccessFile(tmp_path)) as file:
+        TokenBook(file).create("ci", ["read"])
     (tmp_path / "tenants" / "broken").mkdir()
     (tmp_path / "tenants" / "broken" / "store.sqlite").write_bytes(b"no database" * 100)
     with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy(), guarded=True):

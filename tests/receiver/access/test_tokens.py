@@ -20,7 +20,10 @@ from support.cli import CommandLine, refund, store_run
 
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import FILE, AccessFile
+from playhead_receiver.faces.routes import FACES
+from playhead_receiver.faces.shown import Limits
 from playhead_receiver.lock import running
+from playhead_receiver.query.app import scopes
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import open_store
 from playhead_semconv.errors import ConfigurationError, UsageError
@@ -148,6 +151,63 @@ def test_the_command_line_says_what_the_first_and_the_last_token_do(playhead: Co
         assert f"process {os.getpid()} asks for a token from now on" in made
         assert "asks for a token" not in playhead("token", "create", "more").err
         assert "no token is left" not in playhead("token", "revoke", "more").err
+
+
+def test_a_page_that_has_its_name_point_here_reads_nothing(tmp_path: Path, book: TokenBook):
+    limits = Limits(url="https://runs.example:8443/api")
+    with Receiver(
+        tmp_path, http_port=0, grpc_port=None, query_port=0, guarded=True, faces=limits
+    ) as receiver:
+
+        def status(host: str, path: str = "/v1/runs", **headers: str) -> int:
+            answer = httpx.get(f"{receiver.query_endpoint}{path}", headers={"host": host, **headers})
+            return answer.status_code
+
+        for name in ("127.0.0.1:4319", "localhost", "LOCALHOST:4319", "[::1]:4319", "runs.example"):
+            assert status(name) == 200, name
+        for name in ("evil.example:4319", "127.0.0.1.evil.example", "localhost.evil.example"):
+            assert {status(name, path) for path in ("/v1/runs", "/api/echo", "/openapi.json")} == {421}
+        token = bearer(book.create("grafana", ["read"])[1])
+        assert (status("evil.example"), status("evil.example", **token)) == (401, 200)
+
+
+def test_no_route_shows_one_tenant_what_another_has(tmp_path: Path, book: TokenBook):
+    secret, trace_id = "unheard-of", (b"\7" * 16).hex()
+    tokens = {one: book.create(one, ["ingest", "read"], tenant=one)[1] for one in ("one", "two")}
+    window = "start=0&end=9999999999&query.start_time_min=2020-01-01T00:00:00Z"
+    window += "&query.start_time_max=2040-01-01T00:00:00Z&left=last&right=last"
+    queries = {
+        "/v1/search": "word",
+        "/api/search": "{}",
+        "/metrics/query": "{}|rate() by (span.text)",
+        "/metrics/query_range": "{}|rate() by (span.text)",
+    }
+    fields = {"{run}": trace_id, "{trace_id}": trace_id, "{span_id}": f"{1:016x}"}
+    fields |= {"{service}": "agent", "{tag:path}": "span.text"}
+    shown: dict[str, set[str]] = {one: set() for one in tokens}
+    with Receiver(tmp_path, http_port=0, grpc_port=None, query_port=0, guarded=True) as receiver:
+        more = {"gen_ai.conversation.id": secret, "gen_ai.request.model": secret}
+        body = body_of(bytes.fromhex(trace_id), text=f"the word {secret}", **more)
+        url = f"{receiver.http_endpoint}/v1/traces"
+        sent = httpx.post(url, content=body, headers=PROTOBUF | bearer(tokens["one"]))
+        assert sent.status_code == 200
+        while receiver.tenants.house("one").store.index():
+            pass
+        for method, path in {**scopes(), **scopes(FACES)}:
+            if method != "GET" or path in ("/v1/live", "/v1/audit"):
+                continue
+            query = next((one for end, one in queries.items() if path.endswith(end)), "")
+            place = path
+            for name, value in fields.items():
+                place = place.replace(name, value)
+            for tenant, token in tokens.items():
+                answer = httpx.get(
+                    f"{receiver.query_endpoint}{place}?{window}&q={query}", headers=bearer(token)
+                )
+                if secret in answer.text:
+                    shown[tenant].add(path)
+    assert shown["two"] == set()
+    assert len(shown["one"]) >= 20, shown
 
 
 def test_elsewhere_than_loopback_with_a_token_of_the_folder(tmp_path: Path, book: TokenBook):

@@ -235,6 +235,15 @@ def test_who_may_not_read_is_refused(tmp_path: Any):
             assert code(method, reader) == grpc.StatusCode.OK
 
 
+def test_any_time_that_can_be_said_may_be_asked_for(receiver: Receiver, ask: Ask):
+    keep(receiver, span_of(b"j" * 16, 1))
+    wanted = jaeger_query(search_depth=10)
+    wanted.start_time_max.FromJsonString("9999-12-31T23:59:59Z")
+    assert len(spans_of(*ask("FindTraces", query=wanted))) == 1
+    wanted.start_time_min.FromJsonString("9999-12-31T23:59:59Z")
+    assert spans_of(*ask("FindTraces", query=wanted)) == []
+
+
 def test_who_has_read_what_is_written_down(tmp_path: Any):
     file = AccessFile(tmp_path)
     metadata = (("authorization", f"Bearer {TokenBook(file).create('viewer', ['read'])[1]}"),)
