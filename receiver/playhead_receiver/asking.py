@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Iterator
 from itertools import islice
 
@@ -12,6 +14,7 @@ from playhead_semconv.errors import RunUnknown
 
 HITS = 1000
 """Places in which a text is looked for: of one that is said in more, the newest."""
+_SAID = re.compile(r'"([^"]*)"|(\S+)')
 
 
 def ask_runs(store: Upkeep, asked: Asked) -> Iterator[RunSummary]:
@@ -54,3 +57,27 @@ def ask_hits(store: Upkeep, asked: Asked) -> Iterator[tuple[RunSummary, Hit]]:
         if run is not None:
             given += 1
             yield run, hit
+
+
+def highlights(excerpt: str, text: str) -> list[tuple[int, int]]:
+    """Where words and phrases of ``text`` stand in an excerpt, in order, without overlaps.
+
+    >>> highlights("Order 81, reorder", '"order 81"')
+    [(0, 8)]
+    """
+    patterns: list[str] = []
+    for phrase, word in _SAID.findall(_unaccented(text)):
+        words = re.findall(r"\w+", phrase or word)
+        if words:
+            ending = "" if word.endswith("*") else r"\b"
+            patterns.append(r"\b" + r"\W+".join(map(re.escape, words)) + ending)
+    if not patterns:
+        return []
+    return [
+        found.span() for found in re.finditer("|".join(patterns), _unaccented(excerpt), re.IGNORECASE)
+    ]
+
+
+def _unaccented(text: str) -> str:
+    """As the search compares it, character for character."""
+    return "".join(unicodedata.normalize("NFD", one)[0] for one in text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -30,8 +31,9 @@ from playhead_receiver.intake.budget import Budget
 from playhead_receiver.intake.shapes import check_shape
 from playhead_receiver.intake.spans import Rejections, check_scope, read_envelope, read_spans
 from playhead_receiver.span_view import Envelope
+from playhead_receiver.store.prepare import Prepared
 from playhead_receiver.store.protocol import Batch, Store
-from playhead_semconv.errors import MalformedOtlp
+from playhead_semconv.errors import MalformedOtlp, StoreError
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import instance_of, is_fact, unpack_record
 
@@ -66,6 +68,10 @@ class Counted:
     metrics: int = 0
     """Metrics: passed on, not kept."""
     rejected: int = 0
+    refused: int = 0
+    """Requests that the store did not take; they are sent again."""
+    refusal: tuple[StoreError, float] | None = None
+    """Why the last of them was not taken, and when (monotonic); None since one was."""
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
@@ -106,7 +112,7 @@ class Intake:
             else:
                 batch, count, rejections = found.prepared(), found.spans, found.rejections
             if count:
-                self._store.commit(batch)
+                self._keep(batch)
         with self.counted.lock:
             self.counted.spans += count
             self.counted.rejected += rejections.count
@@ -144,7 +150,7 @@ class Intake:
                     kept = passed.entries.add(resource=entry.resource, schema_url=entry.schema_url)
                     kept.scopes.add(scope=scoped.scope, items=left, schema_url=scoped.schema_url)
         if facts:
-            self._store.commit(Batch(facts=facts, resources=resources))
+            self._keep(Batch(facts=facts, resources=resources))
         if others:
             for pass_on in self.pass_on:
                 pass_on("logs", passed.SerializeToString())
@@ -160,6 +166,16 @@ class Intake:
             answer.partial_success.rejected_log_records = rejections.count
             answer.partial_success.error_message = "; ".join(words)
         return Answer(answer, rejections.count)
+
+    def _keep(self, batch: Batch | Prepared) -> None:
+        try:
+            self._store.commit(batch)
+        except StoreError as problem:
+            with self.counted.lock:
+                self.counted.refused += 1
+            self.counted.refusal = problem, time.monotonic()
+            raise
+        self.counted.refusal = None
 
     def _metrics(self, body: bytes) -> Answer:
         try:

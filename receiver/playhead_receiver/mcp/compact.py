@@ -29,8 +29,7 @@ def run_line(run: Answer, now_ns: int) -> str:
         words.append(count(run["errors"], "error"))
     words.append(f"{run['input_tokens']}+{run['output_tokens']} tokens")
     words += [", ".join(run["models"])] if run["models"] else []
-    if run["cost_usd"] is not None:
-        words.append(f"${run['cost_usd']:.4f}")
+    words += _cost(run["cost_usd"], bool(run["unpriced"]))
     words += [f"error types {', '.join(run['error_types'])}"] if run["error_types"] else []
     return f"{run['name']} {run['status']} {age(now_ns - run['started_ns'])} ago, {', '.join(words)}"
 
@@ -103,11 +102,21 @@ def group_lines(stats: Answer) -> Iterator[str]:
     """Sums: the total, then each group."""
     for group in (stats["total"], *stats["groups"]):
         statuses = ", ".join(f"{number} {status}" for status, number in group["statuses"].items())
-        yield (
-            f"{group['key'] or 'all'}: {count(group['runs'], 'run')} ({statuses}),"
-            f" {group['steps']} steps, {group['errors']} errors,"
-            f" {group['input_tokens']}+{group['output_tokens']} tokens, ${group['cost_usd']:.4f}"
-        )
+        words = [
+            f"{group['key'] or 'all'}: {count(group['runs'], 'run')} ({statuses})",
+            f"{group['steps']} steps",
+            f"{group['errors']} errors",
+            f"{group['input_tokens']}+{group['output_tokens']} tokens",
+            *_cost(group["cost_usd"], bool(group["unpriced_runs"])),
+        ]
+        yield ", ".join(words)
+
+
+def _cost(usd: float | None, more: bool) -> list[str]:
+    """``$0.0900``; with a ``+`` where some of it has no known price."""
+    if usd is None:
+        return ["cost unknown"] if more else []
+    return [f"${usd:.4f}{'+' if more else ''}"]
 
 
 def joined(lines: Iterable[str], nothing: str) -> str:

@@ -119,7 +119,18 @@ def mcp_server(api: QueryApi, version: str = "") -> MCPServer[Any]:
     @server.tool(annotations=READING, structured_output=False)
     def sum_up(
         query: Query = "",
-        by: Literal["none", "agent", "version", "status", "model", "tool", "error", "day"] = "none",
+        by: Literal[
+            "none",
+            "agent",
+            "version",
+            "environment",
+            "status",
+            "model",
+            "provider",
+            "tool",
+            "error",
+            "day",
+        ] = "none",
     ) -> str:
         """Sums over runs: how many, statuses, steps, errors, tokens, cost; in groups if asked for."""
         return joined(group_lines(api.get("stats", q=query, by=by)), "no run")

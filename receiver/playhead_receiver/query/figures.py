@@ -26,6 +26,7 @@ class Figures(Collector):
             ("playhead_log_records_received", counted.log_records, "Log records that are no facts."),
             ("playhead_metrics_received", counted.metrics, "Metrics; they are passed on, not kept."),
             ("playhead_items_rejected", counted.rejected, "Spans and log records that were rejected."),
+            ("playhead_requests_refused", counted.refused, "Requests that the store could not take."),
         ):
             yield CounterMetricFamily(name, what, value=value)
         yield GaugeMetricFamily(

@@ -174,7 +174,7 @@ class FactLine(Model):
     size_bytes: int | None
     """Of its body; null where it has none."""
     text: str | None
-    """The beginning of its body, where that is text and lies with the fact."""
+    """The beginning of its body, where that is text and lies with the fact; all: `…/events/…/body`."""
 
 
 class FactPage(Model):
@@ -216,7 +216,8 @@ class Group(Model):
     output_tokens: int
     cached_tokens: int
     reasoning_tokens: int
-    cost_usd: float
+    cost_usd: float | None
+    """Null where nothing of it has a known price."""
     unpriced_runs: int
     """Runs of which something has no known price: the cost is without it."""
     duration_ns: int
@@ -248,7 +249,10 @@ class Conversation(Model):
     errors: int
     input_tokens: int
     output_tokens: int
-    cost_usd: float
+    cost_usd: float | None
+    """Null where nothing of it has a known price."""
+    unpriced_runs: int
+    """Runs of which something has no known price: the cost is without it."""
 
 
 class ConversationPage(Model):

@@ -191,6 +191,30 @@ def test_ascii_stands_in_where_nothing_else_can_be_written(
     assert "x 11" in out
 
 
+def test_search_shows_where_the_words_stand(playhead: CommandLine, refund_1: str):
+    done = playhead("search", '"order 81"', "agent:refund")
+    assert done.status == 0
+    for line in done.lines:
+        assert line.startswith("refund-1:")
+        assert "order 81" in line
+    assert "\x1b[1;7morder 81\x1b[0m" in playhead("search", "--color", "always", '"ORDER 81"').out
+    found = json.loads(playhead("search", "--json", "81", "order", "-n", "1").out)
+    [hit] = found["hits"]
+    shown = {hit["excerpt"][begin:end] for begin, end in hit["highlights"]}
+    assert shown == {"order", "81"}
+    assert (hit["run"], found["behind"]) == ("refund-1", 0)
+
+
+def test_search_of_what_nobody_said_finds_nothing(playhead: CommandLine, refund_1: str):
+    for words in (("umbrella",), ("order", "agent:other"), ("order", "until:2020-01-01")):
+        done = playhead("search", *words)
+        assert (done.status, done.out) == (1, "")
+        assert done.err == "playhead: that was said in no run\n"
+    assert playhead("search", "agent:refund").err.splitlines()[0] == (
+        "error[usage]: there is no word to search for"
+    )
+
+
 @pytest.mark.parametrize(
     ("ns", "text"),
     [(0, "0.0s"), (41_240_000_000, "41.2s"), (185 * 10**9, "3m05s"), (7620 * 10**9, "2h07m")],

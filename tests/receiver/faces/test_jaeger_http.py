@@ -166,6 +166,8 @@ def test_the_third_version_answers_in_otlp(api: httpx.Client, stored: Receiver):
         ("/api/v3/trace-summaries", {"query.startTimeMin": "2026-01-01T00:00:00Z"}, 400),
         ("/api/v3/traces", times() | {"query.durationMin": "long"}, 400),
         ("/api/v3/traces", times() | {"query.serviceName": "nobody"}, 404),
+        ("/api/v3/trace-summaries", times() | {"query.filter": '{"op":"eq"}'}, 400),
+        ("/api/v3/dependencies", {"startTime": "soon"}, 400),
     ],
 )
 def test_problems_of_the_third_version(
@@ -175,6 +177,48 @@ def test_problems_of_the_third_version(
     assert answer.status_code == status
     assert answer.json()["error"]["httpCode"] == status
     assert answer.json()["error"]["message"]
+
+
+def test_dependencies_of_the_third_version(api: httpx.Client, stored: Receiver):
+    window = {
+        "startTime": times()["query.startTimeMin"],
+        "endTime": times()["query.startTimeMax"],
+    }
+    said = [{"parent": "front", "child": "back", "callCount": "1"}]
+    assert api.get("/api/v3/dependencies", params=window).json() == {"dependencies": said}
+    later = {"start_time": times()["query.startTimeMax"]}
+    assert api.get("/api/v3/dependencies", params=later).json() == {"dependencies": []}
+
+
+def test_a_span_is_asked_for_by_each_name_that_the_ui_had_for_it(api: httpx.Client, stored: Receiver):
+    for name in ("query.operationName", "query.operation_name", "query.span_name"):
+        found = api.get("/api/v3/trace-summaries", params=times() | {name: "plan"}).json()["summaries"]
+        assert [one["traceId"] for one in found] == ["32" * 16], name
+
+
+def test_what_a_storage_of_traces_can_be_asked(api: httpx.Client, prefix: str):
+    search = api.get(f"{prefix}/api/v3/capabilities").json()["search"]
+    assert search == {"withoutServiceName": True, "sameSpanConjunction": True}
+
+
+def test_what_is_not_here_is_said_to_be_missing(api: httpx.Client, prefix: str):
+    """The UI shows what it is told; of its page of metrics it knows that 501 means there are none."""
+    asked = [
+        api.get(f"{prefix}/api/metrics/{name}", params={"service": "back"})
+        for name in ("latencies", "calls", "errors", "minstep")
+    ]
+    asked.append(api.post(f"{prefix}/api/archive/{'31' * 16}"))
+    asked.append(api.post(f"{prefix}/api/transform", content=b"{}"))
+    for answer in asked:
+        assert answer.status_code == 501
+        assert answer.json()["errors"][0]["code"] == 501
+        assert "traces" in answer.json()["errors"][0]["msg"]
+
+
+def test_of_several_traces_those_that_are_missing_are_named(api: httpx.Client, stored: Receiver):
+    answer = api.get("/api/traces", params={"traceID": ["31" * 16, "9" * 32]}).json()
+    assert [one["traceID"] for one in answer["data"]] == ["31" * 16]
+    assert answer["errors"] == [{"code": 404, "msg": "trace not found", "traceID": "9" * 32}]
 
 
 def test_payloads_are_cut_for_the_ui(api: httpx.Client, receiver: Receiver):

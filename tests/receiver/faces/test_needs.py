@@ -32,6 +32,8 @@ FIELDS = [
     "parent.span.v",
 ]
 FIELDS += ["name", "status", "rootName", "rootServiceName", "resource.service.name", "duration"]
+OWN = {"status": ["error", "ok", "nil"], "duration": ["1", "1s", "nil"]}
+"""What only a value of its kind is compared with."""
 WORDS = ['"red"', '"run"', '"front"', '"unknown_service"']
 PATTERNS = ['"red|blue"', '"r.*"', '"run|chat gpt-4o"', '"front"', '"1"', '"x\\\\.y|red"']
 
@@ -64,12 +66,13 @@ def some_condition(draw: Random, depth: int = 2) -> str:
         return f"({left} {draw.choice(('&&', '||'))} {right})"
     field = draw.choice(FIELDS)
     kind = draw.random()
-    if kind < 0.15:
+    if kind < 0.15 and field not in OWN:
         return f"{field} {draw.choice(('=~', '!~'))} {draw.choice(PATTERNS)}"
     if kind < 0.2:
         return draw.choice(("span.v", "!span.v", "true"))
-    literal = draw.choice(WORDS if field.endswith(("ame", "Name")) else LITERALS)
-    signs = ("=", "=", "!=") if literal in ("nil", "error") else ("=", "=", "=", "!=", ">", "<=")
+    named = WORDS if field.endswith(("ame", "Name")) else LITERALS
+    literal = draw.choice(OWN.get(field, named))
+    signs = ("=", "=", "!=") if literal in ("nil", "error", "ok") else ("=", "=", "=", "!=", ">", "<=")
     sides = [field, literal]
     if draw.random() < 0.1:
         sides.reverse()
@@ -79,6 +82,8 @@ def some_condition(draw: Random, depth: int = 2) -> str:
 def some_query(draw: Random) -> str:
     parts = [f"{{ {some_condition(draw)} }}" for _ in range(draw.choice((1, 1, 2)))]
     ops = ("&&", "||", ">>", ">", "~", "!>>", "&>>", "<<")
+    if draw.random() < 0.1:
+        parts.append(f"({{ {some_condition(draw)} }} | count() > 1 | {{ {some_condition(draw)} }})")
     query = f" {draw.choice(ops)} ".join(parts)
     stages = ("", "", " | count() > 1", f" | {{ {some_condition(draw)} }}", " | by(span.v)")
     return query + draw.choice(stages)

@@ -167,6 +167,10 @@ def test_the_search_of_older_clients(api: httpx.Client, stored: Receiver):
     assert [one["traceID"] for one in api.get("/api/search", params=asked).json()["traces"]] == [
         "32" * 16
     ]
+    failed = {**WINDOW, "tags": "status=error kind=client"}
+    assert [one["traceID"] for one in api.get("/api/search", params=failed).json()["traces"]] == [
+        "31" * 16
+    ]
 
 
 def test_tags_and_their_values(api: httpx.Client, stored: Receiver, prefix: str):
@@ -202,6 +206,10 @@ def test_tags_and_their_values(api: httpx.Client, stored: Receiver, prefix: str)
     [
         ("/api/search", {"q": "{ name = }"}),
         ("/api/search", {"q": "{} | rate()"}),
+        ("/api/search", {"q": "({} | rate()) * 2"}),
+        ("/api/search", {"q": '{ status = "error" }'}),
+        ("/api/search", {"tags": "status=bad"}),
+        ("/api/metrics/query_range", {"q": "({} | rate()) * ({})"}),
         ("/api/search", {"q": "{}", "limit": "many"}),
         ("/api/search", {"q": "{}", "start": "20", "end": "10"}),
         ("/api/search", {"q": "{}", "start": "soon"}),
@@ -243,8 +251,8 @@ def test_what_the_drilldown_asks(api: httpx.Client, stored: Receiver):
     buckets = metrics(api, "{nestedSetParent<0} | histogram_over_time(duration) with(sample=true)")
     assert buckets == {(("__bucket", 1.0),): {0: 1.0, 10: 0.0}, (("__bucket", 2.0),): {0: 1.0, 10: 0.0}}
     assert metrics(api, "{} | quantile_over_time(duration, 0, 1)") == {
-        (("p", "0"),): {0: 5e-07},
-        (("p", "1"),): {0: pytest.approx(1.999999)},
+        (("p", 0.0),): {0: 5e-07},
+        (("p", 1.0),): {0: pytest.approx(1.999999)},
     }
     assert metrics(api, "{} | max_over_time(span.size)") == {(("__name__", "max_over_time"),): {0: 7.0}}
     compared = metrics(api, "{} | compare({ status = error }, 10)")
@@ -292,6 +300,45 @@ def test_numbers_beyond_a_limit(api: httpx.Client, stored: Receiver):
     assert metrics(api, "{} | max_over_time(duration) >= 2s") == {}
 
 
+def test_series_are_told_apart_by_values_with_their_types(api: httpx.Client, receiver: Receiver):
+    values = {1: 200, 2: "200", 3: 0.5, 4: True}
+    spans = [span_of(bytes([number]) * 16, 1, code=code) for number, code in values.items()]
+    receiver.store.commit(Batch([*spans, span_of(b"5" * 16, 1)]))
+    asked = {"q": "{} | count_over_time() by(span.code, kind)", "start": START_S, "end": START_S + 10}
+    series = api.get("/api/metrics/query", params=asked).json()["series"]
+    assert [one["labels"][0]["value"] for one in series] == [
+        {"boolValue": True},
+        {"doubleValue": 0.5},
+        {"intValue": "200"},
+        {"stringValue": "200"},
+        {"stringValue": "nil"},
+    ]
+    assert {one["labels"][1]["value"]["stringValue"] for one in series} == {"client"}
+    assert [one["value"] for one in series] == [1.0] * 5
+
+
+def test_arithmetic_of_metrics(api: httpx.Client, stored: Receiver):
+    errors, all_of = "{ status = error } | count_over_time()", "{} | count_over_time()"
+    name = ("__name__", "(count_over_time / count_over_time)")
+    share = metrics(api, f"({errors}) / ({all_of})")
+    assert share == {(name,): {0: pytest.approx(1 / 3)}}  # no point where there is nothing to divide by
+    [(_, percent)] = metrics(api, f"100 * ({errors}) / ({all_of}) > 30").items()
+    assert percent == {0: pytest.approx(100 / 3)}
+    assert metrics(api, f"100 * ({errors}) / ({all_of}) > 40") == {}
+    by = "by(resource.service.name)"
+    parts = metrics(api, f"({all_of} {by}) / ({all_of})")
+    assert parts == {
+        (("resource.service.name", "back"),): {0: pytest.approx(2 / 3)},
+        (("resource.service.name", "front"),): {0: pytest.approx(1 / 3)},
+    }
+    both = metrics(api, f"({all_of} {by}) - ({errors} {by}) | topk(1)")
+    assert both == {(("resource.service.name", "back"),): {0: 1.0, 10: 0.0}}
+    assert metrics(api, "({} | rate()) * 60 + 1") == {(("__name__", "rate"),): {0: 19.0, 10: 1.0}}
+    asked = {"q": f"({errors}) / ({all_of})", "start": str(START_S), "end": str(START_S + 20)}
+    [series] = api.get("/api/metrics/query", params=asked).json()["series"]
+    assert series["value"] == pytest.approx(1 / 3)
+
+
 def test_a_comparison_with_a_time_of_its_own(api: httpx.Client, stored: Receiver):
     """Those who drag over a stretch of a diagram compare it with the rest."""
     second = 10**9
@@ -337,3 +384,5 @@ def test_a_point_leads_to_a_trace(api: httpx.Client, stored: Receiver):
     [series] = api.get("/api/metrics/query_range", params=asked).json()["series"]
     [exemplar] = series["exemplars"]
     assert exemplar["labels"] == [{"key": "trace:id", "value": {"stringValue": "31" * 16}}]
+    [series] = api.get("/api/metrics/query_range", params=asked | {"exemplars": "0"}).json()["series"]
+    assert series["exemplars"] == []

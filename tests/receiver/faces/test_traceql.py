@@ -7,7 +7,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import span_of
 
 from playhead_receiver.faces.spans import SeenTrace, seen_of
-from playhead_receiver.faces.tempo.traceql import Matcher, parse
+from playhead_receiver.faces.tempo.traceql import Calculation, Matcher, parse, parse_metric
 from playhead_semconv.errors import UsageError
 
 TRACE = b"t" * 16
@@ -101,6 +101,12 @@ def found(query: str) -> str:
         ("{ true } | by(resource.service.name) | coalesce()", "12349"),
         ("{ .code = 503 } | select(name, .url)", "3"),
         ("{nestedSetParent<0 && true} | rate()  with(sample=true)", "19"),
+        ("({ true } | count() > 4 | { status = error }) || { .ok }", "34"),
+        ('({ name = "run" } | count() > 1) || { .ok }', "4"),
+        ('{ name = "run" } >> ({ true } | max(duration) > 8s | { status = error })', "3"),
+        ("(by(resource.service.name) | count() > 1) && { .ok }", "1234"),
+        ("{ true } | count() > 8 / 2", "12349"),
+        ("{ true } | count() > 2 + 3", ""),
     ],
 )
 def test_what_a_query_finds(query: str, spans: str):
@@ -132,11 +138,74 @@ def test_what_a_query_finds(query: str, spans: str):
         "(" * 200 + "{}" + ")" * 200,
         "{ " + "!" * 500 + "true }",
         "{ " + "." * 10_001 + " }",
+        "({ true } | rate()) || { true }",
+        "({ true } | rate()) / ({ true } | rate())",
+        "{ true } | compare({ status = error }) | topk(3)",
     ],
 )
 def test_what_is_no_query(query: str):
     with pytest.raises(UsageError):
         parse(query)
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        ('{ status = "error" }', 'status = "error" compares a status with text, leave the quotes out'),
+        ('{ "server" != kind }', '"server" != kind compares text with a kind'),
+        ("{ name = 3 }", "name = 3 compares text with a number"),
+        ('{ duration > "1s" }', 'duration > "1s" compares a duration with text'),
+        ("{ status > ok }", "status > ok: a status has no order"),
+        ('{ duration =~ "1.*" }', 'duration =~ "1.*" compares a duration with text'),
+        ("{ name }", "name is text, no condition"),
+        ('{ .a && "b" }', '"b" is text, no condition'),
+        ("{ !duration }", "! before duration, which is a duration"),
+        ("{ name + 1 = 2 }", "name is text, no number"),
+        ("{} | max(name) > 1", "name is text, no number"),
+        ("{} | avg_over_time(status)", "status is a status, no number"),
+    ],
+)
+def test_what_is_true_of_no_span_is_said(query: str, why: str):
+    with pytest.raises(UsageError) as raised:
+        parse(query)
+    assert raised.value.what == f"invalid TraceQL query: {why}"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "(({} | rate()) * ({} | rate())) + 3 / 2",
+        "-2 - 20 / ({} | rate())",
+        "(1 + 2) * ({} | rate() by(name) | topk(3) > 1) > -3 | bottomk(2) with(sample=0.1)",
+        "(({ .a } >> { .b }) | rate()) / 2",
+    ],
+)
+def test_what_is_arithmetic_of_metrics(query: str):
+    assert isinstance(parse_metric(query), Calculation)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "{} | rate() + 5",
+        "5 + {} | rate()",
+        "2 * 3",
+        "1 / 0 * ({} | rate())",
+        "({} | rate()) % 10",
+        "({} | rate()) * 10s",
+        "({} | rate()) > 10s * 2",
+        "({} | rate()) + 5 100",
+        "({} | count() > 1) + ({} | rate())",
+        "({} | compare({ status = error })) * 2",
+        "({} | compare({ status = error })) > 2",
+        "({} | rate()) | { true }",
+        "(" * 5000 + "{} | rate()" + ")" * 4000,
+        "- ({} | rate())",
+    ],
+)
+def test_what_is_no_arithmetic(query: str):
+    with pytest.raises(UsageError):
+        parse_metric(query)
 
 
 def test_events_links_and_scopes_are_asked_for():

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from random import Random
 from typing import Any
 
 import httpx
@@ -13,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.batches import span_of
 from support.cli import refund
 
-from playhead_receiver.query.routes.search import highlights
+from playhead_receiver.asking import highlights
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 
@@ -48,6 +49,28 @@ def test_highlights_are_words_and_phrases(text: str, found: list[str]):
         assert [one.lower() for one in shown] == ["ord", "ord"]
     else:
         assert shown == found
+
+
+def test_highlights_are_found_whatever_the_accents():
+    excerpt = "un café crème, cafes"
+    assert [excerpt[begin:end] for begin, end in highlights(excerpt, "cafe CREME")] == ["café", "crème"]
+    assert highlights("a cafe", "café") == [(2, 6)]
+
+
+def test_a_cost_that_nobody_knows_is_not_nothing(api: httpx.Client, receiver: Receiver):
+    used = {"gen_ai__usage__input_tokens": 1_000_000, "gen_ai__conversation__id": "c-1"}
+    nobody = {**CHAT, "gen_ai__request__model": "of-nobody"}
+    receiver.store.commit(Batch([span_of(b"1" * 16, 1, service="dear", **nobody, **used)]))
+
+    def cost(path: str, which: str, **wanted: str) -> tuple[float | None, int]:
+        [one] = api.get(path, params=wanted).json()[which]
+        return one["cost_usd"], one["unpriced_runs"]
+
+    assert cost("/v1/stats", "groups", by="agent", q="agent:dear") == (None, 1)
+    assert cost("/v1/conversations", "conversations") == (None, 1)
+    receiver.store.commit(Batch([span_of(b"2" * 16, 1, service="dear", **CHAT, **used)]))
+    assert cost("/v1/stats", "groups", by="agent", q="agent:dear") == (2.5, 1)
+    assert cost("/v1/conversations", "conversations") == (2.5, 1)
 
 
 def test_sums_over_runs_and_groups(api: httpx.Client, receiver: Receiver):
@@ -161,6 +184,29 @@ def test_health_and_readiness(api: httpx.Client, receiver: Receiver):
     assert api.get("/health").status_code == 200
     answer = api.get("/ready")
     assert (answer.status_code, answer.json()["type"]) == (503, "urn:playhead:store-unavailable")
+
+
+def test_a_receiver_that_can_store_nothing_is_not_ready(api: httpx.Client, receiver: Receiver):
+    """The file may not grow, as on a disk that is full."""
+    store: Any = receiver.store
+    url, headers = (
+        f"{receiver.http_endpoint}/v1/traces",
+        {"content-type": "application/x-protobuf"},
+    )
+
+    def send(number: int, size: int = 300_000) -> int:
+        text = Random(number).randbytes(size // 2).hex()
+        body = export_of(span_of(bytes([number]) * 16, 1, text=text).otlp)
+        return httpx.post(url, content=body, headers=headers).status_code
+
+    store._writer.run(lambda db: db.pragma("max_page_count", 1))  # not below what there is
+    assert (send(1), api.get("/ready").status_code) == (503, 503)
+    said = api.get("/ready").json()
+    assert said["type"] == "urn:playhead:store-unavailable"
+    assert "playhead_requests_refused_total 1.0" in api.get("/metrics").text
+    assert api.get("/v1/runs").status_code == api.get("/health").status_code == 200
+    store._writer.run(lambda db: db.pragma("max_page_count", 1_000_000))
+    assert (send(2), api.get("/ready").status_code) == (200, 200)
 
 
 def test_conversations_are_runs_that_belong_together(api: httpx.Client, receiver: Receiver):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.batches import span_of
 from support.cli import refund, store_run
-from support.handmade import ROOT, TRACE
+from support.handmade import INSTANCE, ROOT, TRACE
 
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
@@ -20,6 +20,7 @@ KNOWN = f"""
 "path.trace_id" = "{TRACE.hex()}"
 "path.span_id" = "{ROOT:016x}"
 "path.run" = "refund-1"
+"path.instance" = "{INSTANCE.hex()}"
 "query.left" = "refund-1"
 "query.right" = "last"
 """

@@ -1,5 +1,6 @@
 """Runs over HTTP: lists, windows on trees, spans, messages, events."""
 
+import json
 import time
 from typing import Any
 
@@ -8,7 +9,7 @@ import msgspec
 import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import START_NS, span_of
-from support.handmade import TRACE
+from support.handmade import TRACE, HandMade
 
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
@@ -57,15 +58,21 @@ def test_runs_are_asked_for_in_the_small_language(api: httpx.Client, receiver: R
 def test_a_list_is_read_page_by_page(api: httpx.Client, receiver: Receiver):
     for number in range(1, 8):
         receiver.store.commit(Batch([span_of(bytes([number]) * 16, number, service="helper", **CHAT)]))
-    found: list[str] = []
-    after = ""
-    while True:
-        page = api.get("/v1/runs", params={"limit": 3, "after": after, "q": "agent:helper"}).json()
-        found += [run["name"] for run in page["runs"]]
-        if page["next"] is None:
-            break
-        after = page["next"]
-    assert found == [f"helper-{number}" for number in range(7, 0, -1)]
+    for sort, order in (("started", range(7, 0, -1)), ("steps", range(1, 8))):
+        found: list[str] = []
+        after = ""
+        for late in (b"\x0f", b"\x10", b"\x11", b"\x12"):  # what comes meanwhile changes no page
+            wanted = {"limit": 3, "after": after, "q": "agent:helper", "sort": sort}
+            page = api.get("/v1/runs", params=wanted).json()
+            found += [run["name"] for run in page["runs"]]
+            if page["next"] is None:
+                break
+            after = page["next"]
+            spans = [span_of(late * 16, one, service="helper", **CHAT) for one in (50, 51)]
+            receiver.store.commit(Batch(spans))
+            receiver.store.sum_up()
+        assert found == [f"helper-{number}" for number in order]
+        receiver.store.delete([late * 16 for late in (b"\x0f", b"\x10", b"\x11", b"\x12")])
 
 
 def test_what_is_said_and_listed_together_is_paged_too(api: httpx.Client, receiver: Receiver):
@@ -189,6 +196,31 @@ def test_events_between_two_points(api: httpx.Client):
     named = {"name": "playhead.process.exit"}
     [last] = api.get("/v1/runs/refund-1/events", params=named).json()["events"]
     assert last["seq"] == numbers[-1]
+
+
+def test_a_body_comes_whole_however_it_is_stored(api: httpx.Client, receiver: Receiver):
+    """Histories that go on from one another, and one that is a blob."""
+    made = HandMade(b"\5" * 16, b"b" * 16).start()
+    long = [{"role": "user", "content": "x" * 700_000}]
+    histories = [json.dumps({"messages": long * count}).encode() for count in (1, 2, 3)]
+    for history in histories:
+        made.exchange(request=history, span=made.begin("POST", kind=3))
+    receiver.store.commit(Batch(made.spans, made.facts))
+    run = (b"b" * 16).hex()
+    asked = api.get(f"/v1/runs/{run}/events", params={"name": "playhead.exchange.request"}).json()
+    bodies = [
+        api.get(f"/v1/runs/{run}/events/{one['instance']}/{one['seq']}/body") for one in asked["events"]
+    ]
+    assert [one.content for one in bodies] == histories
+    assert bodies[0].headers["content-type"] == "application/octet-stream"
+    assert [one["size_bytes"] for one in asked["events"]] == [len(one) for one in histories]
+    there = asked["events"][0]
+    for where in (
+        f"{run}/events/{there['instance']}/0",
+        f"{run}/events/{'0' * 32}/{there['seq']}",
+        f"refund-1/events/{there['instance']}/{there['seq']}",
+    ):
+        assert api.get(f"/v1/runs/{where}/body").status_code == 404
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import shlex
+from typing import TYPE_CHECKING
 
 import click
 
 from playhead_receiver.cli.options import verb
+from playhead_receiver.cli.printing import print_lines
 from playhead_receiver.cli.searching import searchable
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from playhead_receiver.store import Hit
 
 SCHEMA_VERSION = 1
 
@@ -23,7 +30,7 @@ def command(session: Session, words: tuple[str, ...], limit: int) -> int:
     Words in quotes are a phrase, fields narrow the runs: playhead search '"order 81"' agent:refund. Exit
     status 1 when nothing is found.
     """
-    from playhead_receiver.asking import ask_hits
+    from playhead_receiver.asking import ask_hits, highlights
     from playhead_receiver.language import read_language
     from playhead_receiver.store import Query
 
@@ -49,14 +56,15 @@ def command(session: Session, words: tuple[str, ...], limit: int) -> int:
                         "span_id": hit.span_id,
                         "time_ns": hit.time_ns,
                         "excerpt": hit.excerpt,
+                        "highlights": highlights(hit.excerpt, asked.text),
                     }
                     for name, hit in found
                 ],
                 "behind": behind,
             }
         )
-    for name, hit in found if not session.as_json else ():
-        click.echo(f"{name}:{hit.span_id[:8]}  {hit.excerpt}")
+    else:
+        print_lines(session, [_line(name, hit, asked.text) for name, hit in found])
     if behind:
         session.say(f"{behind} groups of spans and facts cannot be searched yet")
     if not found and not session.as_json:
@@ -64,3 +72,17 @@ def command(session: Session, words: tuple[str, ...], limit: int) -> int:
     if found:
         session.suggest(f"playhead show {found[0][0]}:{found[0][1].span_id[:8]}")
     return 0 if found else 1
+
+
+def _line(run: str, hit: Hit, text: str) -> Text:
+    """Where something is said; what was asked for stands out."""
+    from rich.text import Text
+
+    from playhead_receiver.asking import highlights
+    from playhead_receiver.cli.views.tree import NUMBER
+
+    line = Text(f"{run}:{hit.span_id[:8]}", style=NUMBER)
+    excerpt = Text(hit.excerpt)
+    for begin, end in highlights(hit.excerpt, text):
+        excerpt.stylize("bold reverse", begin, end)
+    return Text("").append(line).append("  ").append(excerpt)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from starlette.responses import Response
 from playhead_receiver.faces.answering import JSON, as_json, face_router, trace_id_of
 from playhead_receiver.faces.jaeger.finding import (
     DEPTH,
+    KINDS,
     Summary,
     Wanted,
     dependencies,
@@ -31,6 +33,16 @@ from playhead_semconv.errors import UsageError
 MICRO_NS = 1000
 MILLI_NS = 10**6
 
+NOT_HERE = {
+    "/api/metrics/latencies": "GET",
+    "/api/metrics/calls": "GET",
+    "/api/metrics/errors": "GET",
+    "/api/metrics/minstep": "GET",
+    "/api/archive/{trace_id}": "POST",
+    "/api/transform": "POST",
+}
+"""What Jaeger's UI may ask for and a store of traces does not have."""
+
 
 def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRouter]:
     """The endpoints. ``traces_by_id``: ``/api/traces/{trace_id}`` too, whose path is Tempo's as well."""
@@ -47,7 +59,8 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
         given = request.query_params
         kind = given.get("span_kind", given.get("spanKind", ""))
         found = operations(_traces(request, asked), given.get("service", ""), kind.lower())
-        return as_json({"operations": [{"name": name, "spanKind": kind} for name, kind in found]})
+        shown = [{"name": name, "spanKind": kind or KINDS[1]} for name, kind in found]
+        return as_json({"operations": shown})
 
     @v3.get("/api/v3/traces/{trace_id}")
     def v3_trace(request: Request, asked: Reading, trace_id: str) -> Response:
@@ -72,7 +85,14 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
 
     @v3.get("/api/v3/dependencies")
     def v3_dependencies(request: Request, asked: Reading) -> Response:
-        return as_json({"dependencies": _dependencies(request, asked)})
+        start, end = (_moment_v3(request, name) for name in ("startTime", "endTime"))
+        asked.note("read", "dependencies")
+        found = dependencies(_traces(request, asked), start, end)
+        return as_json({"dependencies": [_dependency(one, str) for one in found]})
+
+    @v3.get("/api/v3/capabilities")
+    def v3_capabilities(_: Reading) -> Response:
+        return as_json({"search": {"withoutServiceName": True, "sameSpanConjunction": True}})
 
     @legacy.get("/api/services")
     def legacy_services(request: Request, asked: Reading) -> Response:
@@ -103,11 +123,24 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
         for one in ids:
             asked.note("read", one.hex())
         shown = [ui_trace(one, traces.envelopes(one, cap)) for one in ids]
-        return _data([trace for trace in shown if trace["spans"]], total=0)
+        missing = [
+            {"code": 404, "msg": "trace not found", "traceID": trace["traceID"]}
+            for trace in shown
+            if not trace["spans"]
+        ]
+        return _data([trace for trace in shown if trace["spans"]], total=0, errors=missing)
 
     @legacy.get("/api/dependencies")
     def legacy_dependencies(request: Request, asked: Reading) -> Response:
-        return _data(_dependencies(request, asked))
+        asked.note("read", "dependencies")
+        found = dependencies(_traces(request, asked), *_lookback(request))
+        return _data([_dependency(one, int) for one in found])
+
+    def not_here(_: Reading) -> Response:
+        return _say(501, "playhead shows traces only: no metrics of its own, no archive, no upload")
+
+    for path, method in NOT_HERE.items():
+        legacy.add_api_route(path, not_here, methods=[method])
 
     if traces_by_id:
         legacy.add_api_route("/api/traces/{trace_id}", legacy_trace, methods=["GET"])
@@ -140,10 +173,9 @@ def _whole(request: Request, asked: Asked, ids: list[bytes]) -> TracesData:
 
 
 def _wanted_v3(request: Request) -> Wanted:
-    given: dict[str, str] = {}
-    for key, value in request.query_params.items():
-        name = key.removeprefix("query.")
-        given["".join(part.title() if at else part for at, part in enumerate(name.split("_")))] = value
+    given = _in_camel_case(request)
+    if given.get("filter"):
+        raise UsageError("query.filter is not supported: use query.attributes")
     for name in ("startTimeMin", "startTimeMax"):
         if not given.get(name):
             raise UsageError(f"query.{name} is required")
@@ -153,7 +185,7 @@ def _wanted_v3(request: Request) -> Wanted:
     least, most = given.get("durationMin", ""), given.get("durationMax", "")
     return Wanted(
         service=given.get("serviceName", ""),
-        operation=given.get("operationName", ""),
+        operation=given.get("operationName") or given.get("spanName", ""),
         attributes=_map(given.get("attributes", "")),
         start_min_ns=start,
         start_max_ns=end,
@@ -161,6 +193,15 @@ def _wanted_v3(request: Request) -> Wanted:
         duration_max_ns=duration_ns(most) if most else None,
         depth=_number(given.get("searchDepth") or given.get("numTraces") or str(DEPTH)),
     )
+
+
+def _in_camel_case(request: Request) -> dict[str, str]:
+    """What is asked, by names without ``query.``; older clients write ``query.service_name``."""
+    given: dict[str, str] = {}
+    for key, value in request.query_params.items():
+        name = key.removeprefix("query.")
+        given["".join(part.title() if at else part for at, part in enumerate(name.split("_")))] = value
+    return given
 
 
 def _wanted_legacy(request: Request) -> Wanted:
@@ -217,25 +258,33 @@ def _summary(one: Summary) -> dict[str, Any]:
     }
 
 
-def _dependencies(request: Request, asked: Asked) -> list[dict[str, Any]]:
-    asked.note("read", "dependencies")
+def _lookback(request: Request) -> tuple[int | None, int | None]:
+    """Begin and end, from ``endTs`` and ``lookback`` in ms."""
     given = request.query_params
     end = moment_ns(given["endTs"], unit_ns=MILLI_NS) if given.get("endTs") else None
     lookback = given.get("lookback")
-    start = None
-    if end is not None and lookback:
-        start = max(end - moment_ns(lookback, unit_ns=MILLI_NS), 0)
-    found = dependencies(_traces(request, asked), start, end)
-    return [{"parent": parent, "child": child, "callCount": count} for parent, child, count in found]
+    if end is None or not lookback:
+        return None, end
+    return max(end - moment_ns(lookback, unit_ns=MILLI_NS), 0), end
+
+
+def _moment_v3(request: Request, name: str) -> int | None:
+    """A time of RFC 3339, by its name in camel or snake case."""
+    text = _in_camel_case(request).get(name, "")
+    return moment_ns(text) if text else None
+
+
+def _dependency(one: tuple[str, str, int], count: Callable[[int], Any]) -> dict[str, Any]:
+    return {"parent": one[0], "child": one[1], "callCount": count(one[2])}
 
 
 def _result(data: TracesData) -> Response:
     return Response(b'{"result":' + export_json(data) + b"}", media_type=JSON)
 
 
-def _data(found: list[Any], total: int | None = None) -> Response:
+def _data(found: list[Any], total: int | None = None, errors: list[Any] | None = None) -> Response:
     count = len(found) if total is None else total
-    return as_json({"data": found, "total": count, "limit": 0, "offset": 0, "errors": None})
+    return as_json({"data": found, "total": count, "limit": 0, "offset": 0, "errors": errors or None})
 
 
 def _say(status: int, text: str) -> Response:

@@ -23,8 +23,9 @@ from playhead_receiver.faces.tempo.searching import (
     tag_values,
     tags,
 )
-from playhead_receiver.faces.tempo.traceql import Query, parse
-from playhead_receiver.faces.tempo.traceql.parsing import field_of
+from playhead_receiver.faces.tempo.traceql import Calculation, Query, parse, parse_metric
+from playhead_receiver.faces.tempo.traceql.conditions import field_of
+from playhead_receiver.faces.tempo.traceql.words import KINDS, STATUSES
 from playhead_receiver.faces.times import duration_ns, moment_ns
 from playhead_receiver.intake.otlp_json import export_json
 from playhead_receiver.query.asked import Asked, Reading, serving_of
@@ -151,7 +152,9 @@ def tempo_router(prefix: str = "", *, for_jaeger_too: bool = False) -> APIRouter
         if (window.end_ns - window.start_ns) // step_ns > STEPS:
             raise UsageError(f"more than {STEPS} points: take a longer step")
         asked.note("read", "metrics")
-        return as_json(query_range(_traces(request, asked), query, window, step_ns))
+        exemplars = _number(request, "exemplars", 1, MOST) > 0
+        found = query_range(_traces(request, asked), query, window, step_ns, exemplars=exemplars)
+        return as_json(found)
 
     @router.get("/api/metrics/query")
     def metrics(request: Request, asked: Reading) -> Response:
@@ -199,11 +202,23 @@ def _by_tags(request: Request) -> Query:
     for pair in given.get("tags", "").split():
         name, _, value = pair.partition("=")
         quoted = value.strip('"').replace("\\", "\\\\").replace('"', '\\"')
-        conditions.append(f'{name if name in ("name", "status", "kind") else "." + name} = "{quoted}"')
+        if name in _WORDS:
+            conditions.append(f"{name} = {_word(name, quoted)}")
+        else:
+            conditions.append(f'{name if name == "name" else "." + name} = "{quoted}"')
     for name, sign in (("minDuration", ">="), ("maxDuration", "<=")):
         if given.get(name):
             conditions.append(f"duration {sign} {duration_ns(given[name])}ns")
     return parse(f"{{ {' && '.join(conditions)} }}")
+
+
+_WORDS = {"status": STATUSES, "kind": KINDS}
+
+
+def _word(name: str, text: str) -> str:
+    if text not in _WORDS[name]:
+        raise UsageError(f"{name} is one of: {', '.join(_WORDS[name])}")
+    return text
 
 
 def _number(request: Request, name: str, default: int, most: int) -> int:
@@ -230,10 +245,10 @@ def _moment(text: str) -> int | None:
     return moment_ns(text, unit_ns=10**9 if len(text) <= 10 else 1)
 
 
-def _metric_query(request: Request) -> Query:
+def _metric_query(request: Request) -> Query | Calculation:
     text = request.query_params.get("q") or request.query_params.get("query") or ""
-    query = _query(text)
-    if query is None or query.metric is None:
+    query = parse_metric(text) if text.strip() else None
+    if query is None or (isinstance(query, Query) and query.metric is None):
         raise UsageError("invalid TraceQL query: a metric is wanted, such as {} | rate()")
     return query
 

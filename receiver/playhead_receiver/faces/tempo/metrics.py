@@ -11,8 +11,9 @@ import msgspec
 
 from playhead_receiver.faces.reading import Traces
 from playhead_receiver.faces.spans import Seen
+from playhead_receiver.faces.tempo.arithmetic import NAME, Labels, Points, Series, combined
 from playhead_receiver.faces.tempo.searching import NAMES, Window, matching
-from playhead_receiver.faces.tempo.traceql import Matcher, Metric, Query
+from playhead_receiver.faces.tempo.traceql import Calculation, Matcher, Metric, Query
 from playhead_receiver.faces.tempo.traceql.matching import ORDER
 from playhead_receiver.faces.tempo.traceql.tree import Cut, Field, Threshold
 from playhead_receiver.faces.tempo.traceql.values import Typed
@@ -20,52 +21,57 @@ from playhead_semconv.errors import UsageError
 
 SECOND_NS = 10**9
 MOST_SERIES = 1000
+STRING, DOUBLE = "stringValue", "doubleValue"
+NOTHING = (STRING, "nil")
+META = "__meta_type"
 TOP = 10
 """Values of an attribute that ``compare`` shows, where nobody says how many."""
 
-Labels = tuple[tuple[str, str], ...]
-"""Names and values."""
 
-
-class Series(msgspec.Struct):
-    """Values by step; a step without any has no entry. The last trace that gave one."""
+class Observed(msgspec.Struct):
+    """Numbers of spans by step; a step without any has no entry. The last trace that gave one."""
 
     values: dict[int, list[float]] = {}
     trace_id: str = ""
     at_ns: int = 0
 
 
-def query_range(traces: Traces, query: Query, window: Window, step_ns: int) -> dict[str, Any]:
+def query_range(
+    traces: Traces,
+    query: Query | Calculation,
+    window: Window,
+    step_ns: int,
+    *,
+    exemplars: bool = True,
+) -> dict[str, Any]:
     """Tempo's QueryRangeResponse. The steps are whole multiples of ``step_ns``."""
     start_ns, end_ns = window.start_ns or 0, window.end_ns or 0
     first, last = start_ns // step_ns, -(-end_ns // step_ns)
-    found = _computed(traces, query, window, lambda span: span.start_ns // step_ns, range(first, last))
+    steps = range(first, last)
     shown: list[dict[str, Any]] = []
-    for labels, numbers, series in found:
+    for one in _computed(traces, query, window, lambda span: span.start_ns // step_ns, steps):
         samples = [
             {"timestampMs": str(step * step_ns // 10**6), "value": value}
-            for step, value in sorted(numbers.items())
+            for step, value in sorted(one.points.items())
         ]
-        exemplars = [_exemplar(series, max(numbers.values()))] if series.trace_id and numbers else []
+        leads = exemplars and one.trace_id and one.points
         shown.append(
             {
-                "labels": _label_list(labels),
+                "labels": _label_list(one.labels),
                 "samples": samples,
-                "exemplars": exemplars,
+                "exemplars": [_exemplar(one)] if leads else [],
             }
         )
     return {"series": shown, "metrics": {}}
 
 
-def instant(traces: Traces, query: Query, window: Window) -> dict[str, Any]:
+def instant(traces: Traces, query: Query | Calculation, window: Window) -> dict[str, Any]:
     """Tempo's QueryInstantResponse: one number over the whole window."""
     length = max((window.end_ns or 0) - (window.start_ns or 0), 1)
     found = _computed(traces, query, window, lambda _: 0, range(1), length)
     return {
         "series": [
-            {"labels": _label_list(labels), "value": numbers[0]}
-            for labels, numbers, _ in found
-            if numbers
+            {"labels": _label_list(one.labels), "value": one.points[0]} for one in found if one.points
         ],
         "metrics": {},
     }
@@ -73,41 +79,61 @@ def instant(traces: Traces, query: Query, window: Window) -> dict[str, Any]:
 
 def _computed(
     traces: Traces,
-    query: Query,
+    query: Query | Calculation,
     window: Window,
     step_of: Callable[[Seen], int],
     steps: range,
     step_ns: int = 0,
-) -> list[tuple[Labels, dict[int, float], Series]]:
-    metric = query.metric
-    assert metric is not None
-    series: dict[Labels, Series] = {}
-    for matcher, span in _spans(traces, query, window):
-        step = step_of(span)
-        for labels, value in _observed(matcher, metric, span):
-            one = series.get(labels)
-            if one is None:
-                if len(series) >= MOST_SERIES and metric.function != "compare":
-                    raise UsageError(f"more than {MOST_SERIES} series: group by something else")
-                one = series[labels] = Series({})
-            one.values.setdefault(step, []).append(value)
-            one.trace_id, one.at_ns = matcher.trace.trace_id.hex(), span.start_ns
-    if metric.function == "compare":
-        series = _most(series, int(metric.numbers[0]) if metric.numbers else TOP)
-    if metric.function in ("rate", "count_over_time") and not series and not metric.by:
-        series[_named(metric)] = Series({})
-    width_ns = step_ns or _width(window, steps)
-    found = [
-        (labels, numbers, one)
-        for key, one in sorted(series.items())
-        for labels, numbers in _numbers(metric, key, one, steps, width_ns)
-    ]
+) -> list[Series]:
+    def side(one: Query | Calculation | float) -> list[Series] | float:
+        if isinstance(one, int | float):
+            return one
+        return _computed(traces, one, window, step_of, steps, step_ns)
+
+    if isinstance(query, Calculation):
+        found = combined(query.op, side(query.left), side(query.right))
+        found = [one for one in found if one.points]
+    else:
+        found = _measured(traces, query, window, step_of, steps, step_ns)
     for stage in query.stages:
         if isinstance(stage, Cut):
             found = _cut(found, stage)
         elif isinstance(stage, Threshold):
             found = _beyond(found, stage)
     return found
+
+
+def _measured(
+    traces: Traces,
+    query: Query,
+    window: Window,
+    step_of: Callable[[Seen], int],
+    steps: range,
+    step_ns: int,
+) -> list[Series]:
+    metric = query.metric
+    assert metric is not None
+    observed: dict[Labels, Observed] = {}
+    for matcher, span in _spans(traces, query, window):
+        step = step_of(span)
+        for labels, value in _observed(matcher, metric, span):
+            one = observed.get(labels)
+            if one is None:
+                if len(observed) >= MOST_SERIES and metric.function != "compare":
+                    raise UsageError(f"more than {MOST_SERIES} series: group by something else")
+                one = observed[labels] = Observed({})
+            one.values.setdefault(step, []).append(value)
+            one.trace_id, one.at_ns = matcher.trace.trace_id.hex(), span.start_ns
+    if metric.function == "compare":
+        observed = _most(observed, int(metric.numbers[0]) if metric.numbers else TOP)
+    if metric.function in ("rate", "count_over_time") and not observed and not metric.by:
+        observed[_named(metric)] = Observed({})
+    width_ns = step_ns or _width(window, steps)
+    return [
+        Series(labels, points, one.trace_id, one.at_ns)
+        for key, one in sorted(observed.items())
+        for labels, points in _numbers(metric, key, one, steps, width_ns)
+    ]
 
 
 def _width(window: Window, steps: range) -> int:
@@ -129,7 +155,7 @@ def _observed(matcher: Matcher, metric: Metric, span: Seen) -> Iterator[tuple[La
     if metric.function == "compare":
         yield from _both_sides(matcher, metric, span)
         return
-    labels = tuple((field.text, _first(matcher, field, span)) for field in metric.by)
+    labels = tuple((field.text, *_first(matcher, field, span)) for field in metric.by)
     if metric.field is None:
         yield labels or _named(metric), 1.0
         return
@@ -138,13 +164,13 @@ def _observed(matcher: Matcher, metric: Metric, span: Seen) -> Iterator[tuple[La
         if number is None:
             return
         if metric.function == "histogram_over_time":
-            yield (*labels, ("__bucket", _bucket(number))), 1.0
+            yield (*labels, ("__bucket", DOUBLE, _bucket(number))), 1.0
         else:
             yield labels if labels else _named(metric), number
 
 
 def _named(metric: Metric) -> Labels:
-    return () if metric.function == "quantile_over_time" else (("__name__", metric.function),)
+    return () if metric.function == "quantile_over_time" else ((NAME, STRING, metric.function),)
 
 
 def _both_sides(matcher: Matcher, metric: Metric, span: Seen) -> Iterator[tuple[Labels, float]]:
@@ -153,24 +179,25 @@ def _both_sides(matcher: Matcher, metric: Metric, span: Seen) -> Iterator[tuple[
     first_ns, last_ns = metric.numbers[1:] or (span.start_ns, span.start_ns)
     chosen = first_ns <= span.start_ns <= last_ns
     chosen = chosen and (condition is None or matcher.holds(condition, span))
-    side = ("__meta_type", "selection" if chosen else "baseline")
+    side = "selection" if chosen else "baseline"
+    of_side, of_total = ((META, STRING, one) for one in (side, f"{side}_total"))
     fields = [Field("intrinsic", name, text=name) for name in ("name", "kind", "status")]
     fields += [Field("span", name, text=f"span.{name}") for name in span.attributes]
     fields += [Field("resource", name, text=f"resource.{name}") for name in span.resource]
     for field in fields:
-        yield (side, (field.text, _first(matcher, field, span))), 1.0
-        yield (("__meta_type", f"{side[1]}_total"), (field.text, "nil")), 1.0
+        yield (of_side, (field.text, *_first(matcher, field, span))), 1.0
+        yield (of_total, (field.text, *NOTHING)), 1.0
 
 
-def _most(series: dict[Labels, Series], count: int) -> dict[Labels, Series]:
+def _most(series: dict[Labels, Observed], count: int) -> dict[Labels, Observed]:
     """Of each attribute on each side, the values that are most frequent."""
     sums: Counter[Labels] = Counter()
     for labels, one in series.items():
         sums[labels] = sum(len(values) for values in one.values.values())
     taken: Counter[tuple[str, str]] = Counter()
-    kept: dict[Labels, Series] = {}
+    kept: dict[Labels, Observed] = {}
     for labels, _ in sums.most_common():
-        place = labels[0][1], labels[1][0]
+        place = labels[0][2], labels[1][0]
         taken[place] += 1
         if taken[place] <= count:
             kept[labels] = series[labels]
@@ -178,13 +205,13 @@ def _most(series: dict[Labels, Series], count: int) -> dict[Labels, Series]:
 
 
 def _numbers(
-    metric: Metric, labels: Labels, one: Series, steps: range, width_ns: int
-) -> Iterator[tuple[Labels, dict[int, float]]]:
+    metric: Metric, labels: Labels, one: Observed, steps: range, width_ns: int
+) -> Iterator[tuple[Labels, Points]]:
     function = metric.function
     if function == "quantile_over_time":
         for quantile in metric.numbers:
             numbers = {step: _quantile(values, quantile) for step, values in one.values.items()}
-            yield (*labels, ("p", format(quantile, "g"))), numbers
+            yield (*labels, ("p", DOUBLE, format(quantile, "g"))), numbers
         return
     if function in ("rate", "count_over_time", "histogram_over_time", "compare"):
         per = width_ns / SECOND_NS if function == "rate" else 1
@@ -215,41 +242,44 @@ def _quantile(values: Sequence[float], quantile: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
-def _cut(
-    found: list[tuple[Labels, dict[int, float], Series]], cut: Cut
-) -> list[tuple[Labels, dict[int, float], Series]]:
+def _cut(found: list[Series], cut: Cut) -> list[Series]:
     """Of each step, the greatest or least."""
     sign = -1 if cut.function == "topk" else 1
-    kept: list[dict[int, float]] = [{} for _ in found]
-    for step in {step for _, numbers, _ in found for step in numbers}:
-        order = [at for at, (_, numbers, _) in enumerate(found) if step in numbers]
-        order.sort(key=lambda at: (sign * found[at][1][step], found[at][0]))
+    kept: list[Points] = [{} for _ in found]
+    for step in {step for one in found for step in one.points}:
+        order = [at for at, one in enumerate(found) if step in one.points]
+        order.sort(key=lambda at: (sign * found[at].points[step], found[at].labels))
         for at in order[: cut.count]:
-            kept[at][step] = found[at][1][step]
+            kept[at][step] = found[at].points[step]
     return [
-        (labels, numbers, one) for (labels, _, one), numbers in zip(found, kept, strict=True) if numbers
+        msgspec.structs.replace(one, points=points)
+        for one, points in zip(found, kept, strict=True)
+        if points
     ]
 
 
-def _beyond(
-    found: list[tuple[Labels, dict[int, float], Series]], threshold: Threshold
-) -> list[tuple[Labels, dict[int, float], Series]]:
+def _beyond(found: list[Series], threshold: Threshold) -> list[Series]:
     """The values that are so, and the series that have any."""
     limit = _number((threshold.value.kind, threshold.value.value))
     holds = ORDER[threshold.op]
     kept = (
-        (labels, {step: value for step, value in numbers.items() if holds(value, limit)}, one)
-        for labels, numbers, one in found
+        msgspec.structs.replace(
+            one, points={step: value for step, value in one.points.items() if holds(value, limit)}
+        )
+        for one in found
     )
-    return [one for one in kept if one[1]]
+    return [one for one in kept if one.points]
 
 
-def _first(matcher: Matcher, field: Field, span: Seen) -> str:
+def _first(matcher: Matcher, field: Field, span: Seen) -> tuple[str, str]:
+    """Form and text of the first value."""
     for kind, value in matcher.values.of(field, span)[:1]:
-        if kind in NAMES:
-            return NAMES[kind].get(value, str(value))
-        return str(value).lower() if kind == "bool" else str(value)
-    return "nil"
+        if kind == "bool":
+            return "boolValue", str(value).lower()
+        if kind == "number":
+            return ("intValue" if isinstance(value, int) else DOUBLE), str(value)
+        return STRING, NAMES[kind].get(value, str(value)) if kind in NAMES else str(value)
+    return NOTHING
 
 
 def _number(typed: Typed) -> float | None:
@@ -268,18 +298,13 @@ def _bucket(number: float) -> str:
 
 
 def _label_list(labels: Labels) -> list[dict[str, Any]]:
-    return [
-        {
-            "key": key,
-            "value": {"doubleValue": float(value)} if key == "__bucket" else {"stringValue": value},
-        }
-        for key, value in labels
-    ]
+    read: dict[str, Callable[[str], Any]] = {DOUBLE: float, "boolValue": "true".__eq__}
+    return [{"key": key, "value": {form: read.get(form, str)(text)}} for key, form, text in labels]
 
 
-def _exemplar(series: Series, value: float) -> dict[str, Any]:
+def _exemplar(one: Series) -> dict[str, Any]:
     return {
-        "labels": [{"key": "trace:id", "value": {"stringValue": series.trace_id}}],
-        "value": value,
-        "timestampMs": str(series.at_ns // 10**6),
+        "labels": [{"key": "trace:id", "value": {"stringValue": one.trace_id}}],
+        "value": max(one.points.values()),
+        "timestampMs": str(one.at_ns // 10**6),
     }

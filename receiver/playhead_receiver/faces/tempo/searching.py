@@ -11,9 +11,9 @@ from playhead_receiver.faces.reading import Traces
 from playhead_receiver.faces.spans import Seen, SeenTrace
 from playhead_receiver.faces.tempo.traceql import Field, Matcher, Query, Spanset
 from playhead_receiver.faces.tempo.traceql.needs import field_needs, needs_of
-from playhead_receiver.faces.tempo.traceql.parsing import INTRINSICS, KINDS, SCOPED, SCOPES, STATUSES
 from playhead_receiver.faces.tempo.traceql.tree import Select
 from playhead_receiver.faces.tempo.traceql.values import Typed, Values
+from playhead_receiver.faces.tempo.traceql.words import INTRINSICS, KINDS, SCOPED, SCOPES, STATUSES
 from playhead_receiver.store.keys import Need
 from playhead_semconv import attributes as a
 

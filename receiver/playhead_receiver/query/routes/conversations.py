@@ -40,6 +40,7 @@ def list_conversations(
 
 def _conversation(runs: list[RunSummary]) -> Conversation:
     last = max(runs, key=lambda run: run.last_ns)
+    costs = [run.cost_usd for run in runs if run.cost_usd is not None]
     return Conversation(
         id=last.conversation,
         agent=last.agent,
@@ -51,5 +52,6 @@ def _conversation(runs: list[RunSummary]) -> Conversation:
         errors=sum(run.errors for run in runs),
         input_tokens=sum(run.input_tokens for run in runs),
         output_tokens=sum(run.output_tokens for run in runs),
-        cost_usd=round(sum(run.cost_usd or 0.0 for run in runs), 9),
+        cost_usd=round(sum(costs), 9) if costs else None,
+        unpriced_runs=sum(bool(run.unpriced) for run in runs),
     )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
+from starlette.responses import Response
 
 from playhead_receiver.query.asked import Asked, Limit, Reading, RunName
 from playhead_receiver.query.models import FactLine, FactPage
@@ -18,12 +19,16 @@ TEXT_BYTES = 2048
 """Of a body so much is shown."""
 MOST_NS = (1 << 63) - 1
 
+BYTES = "application/octet-stream"
+
 router = APIRouter(tags=["runs"])
 
 Point = Annotated[
     str,
     Query(pattern="^([0-9]{1,19}|[0-9a-f]{16})?$", description="A span id (its start), or ns."),
 ]
+Instance = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="A process of the run.")]
+Seq = Annotated[int, Path(ge=0, le=10**18, description="The number of a fact on its tape.")]
 
 
 @router.get("/v1/runs/{run}/events")
@@ -53,6 +58,23 @@ def list_events(
     return FactPage(events=found, next=None)
 
 
+@router.get(
+    "/v1/runs/{run}/events/{instance}/{seq}/body",
+    response_class=Response,
+    responses={200: {"content": {BYTES: {"schema": {"type": "string", "format": "binary"}}}}},
+)
+def show_body(asked: Reading, run: RunName, instance: Instance, seq: Seq) -> Response:
+    """All bytes of a fact's body: of a request, an answer, a file."""
+    summary = asked.run(run)
+    asked.note("export", f"{summary.trace_id}/{instance}:{seq}")
+    if instance in summary.instances:
+        tape = asked.store.tape(bytes.fromhex(instance))
+        fact = next(tape.facts(seq - 1), None)
+        if fact is not None and fact.seq == seq and fact.body is not None and _is_of(fact, summary):
+            return Response(tape.read(fact.body), media_type=BYTES)
+    raise NotFound(f"{summary.name} has no body {instance}:{seq}")
+
+
 def _between(asked: Asked, run: RunSummary, begin: str, end: str) -> tuple[int, int]:
     spans = {bytes.fromhex(one) for one in (begin, end) if _is_span(one)}
     rows = (
@@ -80,12 +102,16 @@ def _facts(asked: Asked, run: RunSummary, after: str) -> Iterator[Fact]:
     if instance and instance not in run.instances:
         raise UsageError(f"{after} is no place in {run.name}")
     behind = run.instances[run.instances.index(instance) :] if instance else run.instances
-    trace_id = bytes.fromhex(run.trace_id)
     for one in behind:
         begin = int(seq) if one == instance else -1
         for fact in asked.store.tape(bytes.fromhex(one)).facts(begin):
-            if fact.trace_id == trace_id or not any(fact.trace_id):
+            if _is_of(fact, run):
                 yield fact
+
+
+def _is_of(fact: Fact, run: RunSummary) -> bool:
+    """Whether it is a fact of a run, or of its whole process."""
+    return fact.trace_id.hex() == run.trace_id or not any(fact.trace_id)
 
 
 def fact_line(fact: Fact) -> FactLine:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from fastapi import APIRouter, Request
 from prometheus_client import CONTENT_TYPE_LATEST
 from prometheus_client.exposition import generate_latest
@@ -11,6 +13,9 @@ from playhead_receiver.query.asked import Reading, serving_of
 from playhead_receiver.query.figures import registry_of
 from playhead_receiver.query.models import State
 from playhead_semconv.errors import StoreUnavailable
+
+REFUSING_S = 10.0
+"""So long after a refusal it is worth to try again."""
 
 router = APIRouter(tags=["operations"])
 
@@ -23,9 +28,16 @@ async def health() -> State:
 
 @router.get("/ready", responses={503: {"description": "Not now."}})
 def ready(request: Request) -> State:
-    """The receiver can read what it stores, and is not about to stop."""
+    """The receiver can read what it stores, takes what comes, and is not about to stop.
+
+    A request that was refused makes it not ready until another is taken, or for ten seconds.
+    """
     serving = serving_of(request)
     serving.tenants.own.store.position()
+    refusal = serving.tenants.own.intake.counted.refusal
+    if refusal is not None and time.monotonic() - refusal[1] < REFUSING_S:
+        problem = refusal[0]
+        raise StoreUnavailable(problem.what, cause=problem.cause, hint=problem.hint)
     if serving.stopping:
         raise StoreUnavailable("the receiver is about to stop")
     return State(status="ok")

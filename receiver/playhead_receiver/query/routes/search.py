@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import msgspec
 from fastapi import APIRouter, Query
 
-from playhead_receiver.asking import ask_hits
+from playhead_receiver.asking import ask_hits, highlights
 from playhead_receiver.language import read_language
 from playhead_receiver.query.asked import Q, Reading
 from playhead_receiver.query.models import SearchHit, SearchPage
@@ -16,8 +15,6 @@ from playhead_receiver.store import Query as RunQuery
 from playhead_semconv.errors import UsageError
 
 router = APIRouter(tags=["search"])
-
-_SAID = re.compile(r'"([^"]*)"|(\S+)')
 
 
 @router.get("/v1/search")
@@ -43,16 +40,3 @@ def search(
     ]
     lag = asked.store.lag()
     return SearchPage(hits=hits, behind=lag.bundles + lag.fact_runs)
-
-
-def highlights(excerpt: str, text: str) -> list[tuple[int, int]]:
-    """Where words and phrases of ``text`` stand in an excerpt, in order, without overlaps."""
-    patterns: list[str] = []
-    for phrase, word in _SAID.findall(text):
-        words = re.findall(r"\w+", phrase or word)
-        if words:
-            ending = "" if word.endswith("*") else r"\b"
-            patterns.append(r"\b" + r"\W+".join(map(re.escape, words)) + ending)
-    if not patterns:
-        return []
-    return [found.span() for found in re.finditer("|".join(patterns), excerpt, re.IGNORECASE)]

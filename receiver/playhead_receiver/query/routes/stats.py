@@ -74,7 +74,7 @@ def _empty(key: str) -> Group:
         output_tokens=0,
         cached_tokens=0,
         reasoning_tokens=0,
-        cost_usd=0.0,
+        cost_usd=None,
         unpriced_runs=0,
         duration_ns=0,
     )
@@ -89,6 +89,7 @@ def _add(group: Group, run: RunSummary) -> None:
     group.output_tokens += run.output_tokens
     group.cached_tokens += run.cached_tokens
     group.reasoning_tokens += run.reasoning_tokens
-    group.cost_usd = round(group.cost_usd + (run.cost_usd or 0.0), 9)
+    if run.cost_usd is not None:
+        group.cost_usd = round((group.cost_usd or 0.0) + run.cost_usd, 9)
     group.unpriced_runs += bool(run.unpriced)
     group.duration_ns += run.last_ns - run.started_ns

@@ -19,9 +19,11 @@ from playhead_receiver.faces.tempo.traceql.tree import (
     Filter,
     GroupBy,
     Literal_,
+    Piped,
     Query,
     Select,
     Spans,
+    Stage,
     Unary,
     Where,
 )
@@ -64,8 +66,11 @@ class Matcher:
 
     def find(self, query: Query) -> list[Spanset]:
         """The sets of spans that the query, up to a metric, leaves; none of them is empty."""
-        sets = [Spanset(self.spans(query.spans))]
-        for stage in query.stages:
+        return self._through(query.spans, query.stages)
+
+    def _through(self, spans: Spans, stages: Iterable[Stage]) -> list[Spanset]:
+        sets = [Spanset(self.spans(spans))]
+        for stage in stages:
             if isinstance(stage, Where):
                 kept = {span.span_id for span in self.spans(stage.spans)}
                 sets = [
@@ -89,6 +94,9 @@ class Matcher:
             if condition is None:
                 return self.trace.spans
             return [span for span in self.trace.spans if self.holds(condition, span)]
+        if isinstance(wanted, Piped):
+            left = self._through(wanted.spans, wanted.stages)
+            return self._in_order(span for one in left for span in one.spans)
         left, right = self.spans(wanted.left), self.spans(wanted.right)
         if wanted.op == "||":
             return self._in_order((*left, *right))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from playhead_receiver.faces.spans import ERROR, NO_SERVICE
 from playhead_receiver.faces.tempo.traceql.tree import (
@@ -12,8 +12,10 @@ from playhead_receiver.faces.tempo.traceql.tree import (
     Field,
     Filter,
     Literal_,
+    Piped,
     Query,
     Spans,
+    Stage,
     Where,
 )
 from playhead_receiver.store import keys
@@ -28,11 +30,7 @@ _WORDS = re.compile(r"(?:[\w \-/:@]|\\\.)+(?:\|(?:[\w \-/:@]|\\\.)+)*", re.ASCII
 
 def needs_of(query: Query) -> set[Need]:
     """All of them have to be met. Empty where nothing can be said."""
-    found = _of_spans(query.spans)
-    for stage in query.stages:
-        if isinstance(stage, Where):
-            found |= _of_spans(stage.spans)
-    return found
+    return _of_pipeline(query.spans, query.stages)
 
 
 def field_needs(field: Field) -> set[Need]:
@@ -42,7 +40,17 @@ def field_needs(field: Field) -> set[Need]:
     return {keys.has(field.name)}
 
 
+def _of_pipeline(spans: Spans, stages: Iterable[Stage]) -> set[Need]:
+    found = _of_spans(spans)
+    for stage in stages:
+        if isinstance(stage, Where):
+            found |= _of_spans(stage.spans)
+    return found
+
+
 def _of_spans(wanted: Spans) -> set[Need]:
+    if isinstance(wanted, Piped):
+        return _of_pipeline(wanted.spans, wanted.stages)
     if isinstance(wanted, Filter):
         return set() if wanted.condition is None else _of(wanted.condition)
     if wanted.op == "||":

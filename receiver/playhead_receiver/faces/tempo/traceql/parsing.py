@@ -1,17 +1,16 @@
-"""The parser of TraceQL: by hand, each rule a method, loosest operators first."""
+"""The parser of TraceQL: sets of spans, what is done with them, and arithmetic of metrics."""
 
 from __future__ import annotations
 
-import json
-import re
 from typing import Any
 
 import msgspec
 
-from playhead_receiver.faces.tempo.traceql.patterns import pattern_of
+from playhead_receiver.faces.tempo.traceql.checking import check_condition, check_number
+from playhead_receiver.faces.tempo.traceql.conditions import Conditions, calculated
 from playhead_receiver.faces.tempo.traceql.tree import (
     Aggregate,
-    Binary,
+    Calculation,
     Coalesce,
     Combined,
     Cut,
@@ -21,101 +20,22 @@ from playhead_receiver.faces.tempo.traceql.tree import (
     GroupBy,
     Literal_,
     Metric,
+    Piped,
     Query,
     Select,
     Spans,
     Stage,
     Threshold,
-    Unary,
     Where,
 )
-from playhead_receiver.faces.times import PART, duration_ns
+from playhead_receiver.faces.tempo.traceql.words import (
+    AGGREGATES,
+    METRICS,
+    MOST_CHARS,
+    STRUCTURAL,
+    THRESHOLDS,
+)
 from playhead_semconv.errors import UsageError
-
-MOST_CHARS = 10_000
-DEEPEST = 100
-
-STATUSES = {"unset": 0, "ok": 1, "error": 2}
-KINDS = {"unspecified": 0, "internal": 1, "server": 2, "client": 3, "producer": 4, "consumer": 5}
-INTRINSICS = frozenset(
-    (
-        "name",
-        "kind",
-        "status",
-        "statusMessage",
-        "duration",
-        "traceDuration",
-        "rootName",
-        "rootServiceName",
-        "nestedSetParent",
-        "nestedSetLeft",
-        "nestedSetRight",
-        "childCount",
-        "parent",
-    )
-)
-SCOPED = {
-    "span:id": "spanID",
-    "span:parentID": "parentID",
-    "span:name": "name",
-    "span:kind": "kind",
-    "span:status": "status",
-    "span:statusMessage": "statusMessage",
-    "span:duration": "duration",
-    "span:childCount": "childCount",
-    "trace:id": "traceID",
-    "trace:duration": "traceDuration",
-    "trace:rootName": "rootName",
-    "trace:rootService": "rootServiceName",
-    "event:name": "eventName",
-    "event:timeSinceStart": "eventTimeSinceStart",
-    "link:spanID": "linkSpanID",
-    "link:traceID": "linkTraceID",
-    "instrumentation:name": "instrumentationName",
-    "instrumentation:version": "instrumentationVersion",
-}
-SCOPES = ("span", "resource", "event", "link", "instrumentation")
-AGGREGATES = frozenset(("count", "avg", "min", "max", "sum"))
-METRICS = frozenset(
-    (
-        "rate",
-        "count_over_time",
-        "min_over_time",
-        "max_over_time",
-        "avg_over_time",
-        "sum_over_time",
-        "histogram_over_time",
-        "quantile_over_time",
-        "compare",
-    )
-)
-THRESHOLDS = ("=", "!=", ">", ">=", "<", "<=")
-COMPARISONS = (*THRESHOLDS, "=~", "!~")
-STRUCTURAL = frozenset(
-    (">", ">>", "<", "<<", "~", "!>", "!>>", "!<", "!<<", "!~", "&>", "&>>", "&<", "&<<", "&~")
-)
-
-_KEY = r"""(?:"(?:[^"\\]|\\.)*"|[^\s{}()=~!<>&|^,"`])+"""
-_TOKEN = re.compile(
-    rf"""\s*(?:
-    (?P<string>"(?:[^"\\]|\\.)*"|`[^`]*`)
-    |(?P<field>(?:parent\.(?:(?:{"|".join(SCOPES)})\.)?|(?:{"|".join(SCOPES)})\.|\.){_KEY})
-    |(?P<scoped>(?:span|trace|event|link|instrumentation):[A-Za-z]+)
-    |(?P<duration>(?:{PART})+(?![\w.]))
-    |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))
-    |(?P<word>[A-Za-z_][A-Za-z_0-9]*)
-    |(?P<op>&>>|&<<|!>>|!<<|&>|&<|&~|!>|!<|!~|!=|>=|<=|=~|&&|\|\||>>|<<|[><~=|(){{}},+\-*/%^!])
-    )""",
-    re.VERBOSE,
-)
-
-
-class Token(msgspec.Struct, frozen=True):
-    """A word of a query."""
-
-    kind: str
-    text: str
-    at: int
 
 
 def parse(text: str) -> Query:
@@ -124,72 +44,132 @@ def parse(text: str) -> Query:
     >>> parse('{ span.http.status_code >= 400 } | select(name)').stages
     (Select(fields=(Field(scope='intrinsic', name='name', of_parent=False, text='name'),)),)
     """
+    found = parse_metric(text)
+    if isinstance(found, Calculation):
+        raise UsageError("invalid TraceQL query: arithmetic of metrics finds no spans")
+    return found
+
+
+def parse_metric(text: str) -> Query | Calculation:
+    """Read a query that may be arithmetic of metrics. `UsageError` says where it is wrong.
+
+    >>> parse_metric('({ status = error } | rate()) / ({} | rate()) * 100').op
+    '*'
+    """
     if len(text) > MOST_CHARS:
         raise UsageError(f"the query has more than {MOST_CHARS} characters")
     return _Parser(text).query()
 
 
-class _Parser:
-    def __init__(self, text: str) -> None:
-        self._tokens = list(_tokens(text))
-        self._at = 0
-        self._depth = 0
+class _Parser(Conditions):
+    def query(self) -> Query | Calculation:
+        found = self._calculation() if self._is_calculation() else self._plain()
+        hints = self._hints() if self._accept("with") else {}
+        if self._next.kind != "end":
+            raise self._wrong("expected | or the end")
+        return msgspec.structs.replace(found, hints=hints)
 
-    # What stands where
+    def _plain(self) -> Query:
+        spans, stages = self._pipeline()
+        return Query(spans, tuple(stages))
 
-    @property
-    def _next(self) -> Token:
-        return self._tokens[self._at]
-
-    def _take(self) -> Token:
-        found = self._next
-        if found.kind != "end":
-            self._at += 1
-        return found
-
-    def _is(self, *texts: str) -> bool:
-        return self._next.kind in ("op", "word") and self._next.text in texts
-
-    def _accept(self, *texts: str) -> bool:
-        if self._is(*texts):
-            self._at += 1
-            return True
-        return False
-
-    def _expect(self, text: str) -> None:
-        if not self._accept(text):
-            raise self._wrong(f"expected {text}")
-
-    def _wrong(self, what: str) -> UsageError:
-        found = self._next
-        near = "the end" if found.kind == "end" else repr(found.text)
-        return UsageError(f"invalid TraceQL query: {what} at {found.at}, found {near}")
-
-    # Sets of spans and what is done with them
-
-    def query(self) -> Query:
+    def _pipeline(self) -> tuple[Spans, list[Stage]]:
         # A query may begin with a stage: then it is about all spans.
         bare = self._next.kind == "word"
         spans = Filter(None) if bare else self._spans()
         stages = [self._stage()] if bare else list[Stage]()
-        while True:
-            if stages and isinstance(stages[-1], Metric | Cut) and self._is(*THRESHOLDS):
-                op = self._take().text
-                stages.append(Threshold(op, self._value()))
-            if not self._accept("|"):
-                break
-            stages.append(self._stage())
-        hints = self._hints() if self._accept("with") else {}
-        if self._next.kind != "end":
-            raise self._wrong("expected | or the end")
+        self._go_on(stages)
         metrics = [at for at, one in enumerate(stages) if isinstance(one, Metric)]
-        if len(metrics) > 1 or any(
-            not isinstance(one, Cut | Threshold) for one in (stages[metrics[0] + 1 :] if metrics else ())
-        ):
+        after = stages[metrics[0] + 1 :] if metrics else stages
+        if metrics and not all(isinstance(one, Cut | Threshold) for one in after):
             raise UsageError("invalid TraceQL query: only topk, bottomk and comparisons follow a metric")
+        if after and metrics and _compares(stages[metrics[0]]):
+            raise UsageError("invalid TraceQL query: nothing follows compare")
         if not metrics and any(isinstance(one, Cut) for one in stages):
             raise UsageError("invalid TraceQL query: topk and bottomk follow a metric")
-        return Query(spans, tuple(stages), hints)
+        return spans, stages
+
+    def _go_on(self, stages: list[Stage]) -> None:
+        """Read the stages behind some of them; comparisons stand behind metrics only."""
+        while True:
+            after_metric = bool(stages) and isinstance(stages[-1], Metric | Cut | Threshold)
+            if after_metric and self._is(*THRESHOLDS):
+                op = self._take().text
+                stages.append(Threshold(op, self._constant()))
+            elif self._accept("|"):
+                stages.append(self._stage())
+            else:
+                return
+
+    # Arithmetic of metrics
+
+    def _is_calculation(self) -> bool:
+        """Whether metrics stand in parentheses, or it begins with a number."""
+        if self._next.kind in ("number", "duration") or self._is("-"):
+            return True
+        depth = 0
+        for token in self._tokens:
+            depth += (token.text == "(") - (token.text == ")")
+            if depth and token.kind == "word" and token.text in METRICS:
+                return True
+        return False
+
+    def _calculation(self) -> Query | Calculation:
+        found = self._added()
+        if not isinstance(found, Query | Calculation):
+            raise self._wrong("a metric is wanted, such as ({} | rate())")
+        stages: list[Stage] = []
+        while self._is("|", *THRESHOLDS):
+            if self._accept("|"):
+                stages.append(self._stage())
+            else:
+                op = self._take().text
+                stages.append(Threshold(op, self._constant()))
+        if not all(isinstance(one, Cut | Threshold) for one in stages):
+            raise UsageError("invalid TraceQL query: only topk, bottomk and comparisons follow a metric")
+        if stages and isinstance(found, Query) and _compares(found.metric):
+            raise UsageError("invalid TraceQL query: nothing follows compare")
+        return msgspec.structs.replace(found, stages=(*found.stages, *stages))
+
+    def _added(self) -> Query | Calculation | float:
+        left = self._multiplied()
+        while self._is("+", "-"):
+            op = self._take().text
+            left = _combined(op, left, self._multiplied())
+        return left
+
+    def _multiplied(self) -> Query | Calculation | float:
+        left = self._operand()
+        while self._is("*", "/"):
+            op = self._take().text
+            left = _combined(op, left, self._operand())
+        return left
+
+    def _operand(self) -> Query | Calculation | float:
+        self._go_down()
+        try:
+            if not self._is("("):
+                return self._number()
+            piped = self._is_pipeline()
+            self._expect("(")
+            found = self._plain() if piped else self._added()
+            self._expect(")")
+            return found
+        finally:
+            self._depth -= 1
+
+    def _is_pipeline(self) -> bool:
+        """Whether the parenthesis that opens here is around one metric."""
+        depth = 0
+        for token in self._tokens[self._at :]:
+            depth += (token.text == "(") - (token.text == ")")
+            if depth <= 1 and token.kind == "word" and token.text in METRICS:
+                return True
+            if not depth:
+                return False
+        return False
+
+    # Sets of spans and what is done with them
 
     def _spans(self) -> Spans:
         left = self._both()
@@ -213,11 +193,13 @@ class _Parser:
     def _set(self) -> Spans:
         self._go_down()
         try:
-            if self._accept("("):
-                found = self._spans()
-                self._expect(")")
-                return found
-            return self._filter()
+            if not self._accept("("):
+                return self._filter()
+            spans, stages = self._pipeline()
+            if any(isinstance(one, Metric) for one in stages):
+                raise self._wrong("a metric is no set of spans")
+            self._expect(")")
+            return Piped(spans, tuple(stages)) if stages else spans
         finally:
             self._depth -= 1
 
@@ -227,6 +209,7 @@ class _Parser:
             return Filter(None)
         condition = self._either()
         self._expect("}")
+        check_condition(condition)
         return Filter(condition)
 
     def _stage(self) -> Stage:
@@ -263,9 +246,11 @@ class _Parser:
     def _aggregate(self, name: str) -> Aggregate:
         field = None if name == "count" else self._either()
         self._expect(")")
-        if not self._is(*COMPARISONS):
+        if field is not None:
+            check_number(field)
+        if not self._is(*THRESHOLDS):
             raise self._wrong("expected a comparison")
-        return Aggregate(name, field, self._take().text, self._value())
+        return Aggregate(name, field, self._take().text, self._constant())
 
     def _metric(self, name: str) -> Metric:
         field: Expression | None = None
@@ -275,6 +260,7 @@ class _Parser:
             selection = self._filter()
         elif name not in ("rate", "count_over_time"):
             field = self._either()
+            check_number(field)
         while self._accept(","):
             numbers.append(self._number())
         self._expect(")")
@@ -313,160 +299,22 @@ class _Parser:
                 self._expect(")")
                 return found
 
-    def _value(self) -> Literal_:
-        value = self._unary()
-        if not isinstance(value, Literal_) or value.kind not in ("number", "duration"):
-            raise self._wrong("expected a number")
-        return value
-
     def _number(self) -> float:
-        return self._value().value
-
-    # Conditions
-
-    def _either(self) -> Expression:
-        self._go_down()
-        try:
-            left = self._and()
-            while self._accept("||"):
-                left = Binary("||", left, self._and())
-            return left
-        finally:
-            self._depth -= 1
-
-    def _and(self) -> Expression:
-        left = self._comparison()
-        while self._accept("&&"):
-            left = Binary("&&", left, self._comparison())
-        return left
-
-    def _comparison(self) -> Expression:
-        left = self._sum()
-        if self._is(*COMPARISONS):
-            op = self._take().text
-            right = self._sum()
-            if op in ("=~", "!~"):
-                _check_pattern(right)
-            return Binary(op, left, right)
-        return left
-
-    def _sum(self) -> Expression:
-        left = self._product()
-        while self._is("+", "-"):
-            op = self._take().text
-            left = Binary(op, left, self._product())
-        return left
-
-    def _product(self) -> Expression:
-        left = self._power()
-        while self._is("*", "/", "%"):
-            op = self._take().text
-            left = Binary(op, left, self._power())
-        return left
-
-    def _power(self) -> Expression:
-        left = self._unary()
-        return Binary("^", left, self._power()) if self._accept("^") else left
-
-    def _unary(self) -> Expression:
-        if self._is("!", "-"):
-            self._go_down()
-            op = self._take().text
-            operand = self._unary()
-            self._depth -= 1
-            if op == "-" and isinstance(operand, Literal_) and operand.kind in ("number", "duration"):
-                return Literal_(-operand.value, operand.kind)
-            return Unary(op, operand)
-        return self._primary()
-
-    def _primary(self) -> Expression:
-        token = self._take()
-        text = token.text
-        if token.kind == "op" and text == "(":
-            found = self._either()
-            self._expect(")")
-            return found
-        if token.kind == "string":
-            return Literal_(_unquoted(text), "string")
-        if token.kind == "duration":
-            return Literal_(duration_ns(text), "duration")
-        if token.kind == "number":
-            return Literal_(float(text) if not text.isdecimal() else int(text), "number")
-        if token.kind == "field":
-            return _field(text)
-        if token.kind == "scoped" and text in SCOPED:
-            return Field("intrinsic", SCOPED[text], text=text)
-        if token.kind == "word":
-            found = _word(text)
-            if found is not None:
-                return found
-        self._at -= token.kind != "end"
-        raise self._wrong("expected a value or an attribute")
-
-    def _go_down(self) -> None:
-        self._depth += 1
-        if self._depth > DEEPEST:
-            raise UsageError("invalid TraceQL query: it is nested too deeply")
+        value = self._unary()
+        if not isinstance(value, Literal_) or value.kind != "number":
+            raise self._wrong("expected a number")
+        return value.value
 
 
-def field_of(text: str) -> Field:
-    """An attribute or intrinsic by itself, as ``span.name``. `UsageError`."""
-    found = None
-    token = _TOKEN.match(text)
-    if token is not None and token.end() == len(text):
-        if token["field"]:
-            return _field(text)
-        if token["scoped"] in SCOPED:
-            return Field("intrinsic", SCOPED[text], text=text)
-        found = _word(text)
-    if isinstance(found, Field):
-        return found
-    raise UsageError(f"{text!r} is no attribute")
+def _combined(
+    op: str, left: Query | Calculation | float, right: Query | Calculation | float
+) -> Query | Calculation | float:
+    if isinstance(left, int | float) and isinstance(right, int | float):
+        return calculated(op, left, right)
+    if any(isinstance(one, Query) and _compares(one.metric) for one in (left, right)):
+        raise UsageError("invalid TraceQL query: compare is no number")
+    return Calculation(op, left, right)
 
 
-def _word(text: str) -> Expression | None:
-    if text in ("true", "false"):
-        return Literal_(text == "true", "bool")
-    if text == "nil":
-        return Literal_(None, "nil")
-    if text in STATUSES:
-        return Literal_(STATUSES[text], "status")
-    if text in KINDS:
-        return Literal_(KINDS[text], "kind")
-    return Field("intrinsic", text, text=text) if text in INTRINSICS else None
-
-
-def _field(text: str) -> Field:
-    name = text.removeprefix("parent.")
-    scope = next((one for one in SCOPES if name.startswith(f"{one}.")), "")
-    name = name.removeprefix(f"{scope}.")
-    name = re.sub(r'"(?:[^"\\]|\\.)*"', lambda one: _unquoted(one[0]), name)
-    return Field(scope, name, text.startswith("parent."), text)
-
-
-def _unquoted(text: str) -> str:
-    if text.startswith("`"):
-        return text[1:-1]
-    try:
-        return json.loads(text, strict=False)
-    except ValueError:
-        return re.sub(r"\\(.)", r"\1", text[1:-1])
-
-
-def _check_pattern(pattern: Expression) -> None:
-    if not isinstance(pattern, Literal_) or pattern.kind != "string":
-        raise UsageError("invalid TraceQL query: =~ and !~ want a pattern in quotes")
-    pattern_of(pattern.value)
-
-
-def _tokens(text: str) -> list[Token]:
-    found: list[Token] = []
-    at = 0
-    while text[at:].strip():
-        token = _TOKEN.match(text, at)
-        if token is None or token.lastgroup is None:
-            raise UsageError(f"invalid TraceQL query: {text[at:].strip()[:20]!r} at {at} means nothing")
-        found.append(Token(token.lastgroup, token[token.lastgroup], token.start(token.lastgroup)))
-        at = token.end()
-    found.append(Token("end", "", len(text)))
-    return found
+def _compares(stage: Stage | None) -> bool:
+    return isinstance(stage, Metric) and stage.function == "compare"

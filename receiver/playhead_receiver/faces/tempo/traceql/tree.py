@@ -60,7 +60,14 @@ class Combined(msgspec.Struct, frozen=True):
     right: Spans
 
 
-Spans: TypeAlias = Filter | Combined
+class Piped(msgspec.Struct, frozen=True):
+    """``({…} | count() > 1)``: the spans that are left behind some stages."""
+
+    spans: Spans
+    stages: tuple[Stage, ...]
+
+
+Spans: TypeAlias = Filter | Combined | Piped
 
 
 class Where(msgspec.Struct, frozen=True):
@@ -137,6 +144,16 @@ class Query(msgspec.Struct, frozen=True):
     def fields(self) -> Iterator[Field]:
         """Everything it asks of a span."""
         return _fields(self)
+
+
+class Calculation(msgspec.Struct, frozen=True):
+    """``({…} | rate()) / ({…} | rate())``: a metric out of two, or out of one and a number."""
+
+    op: str
+    left: Query | Calculation | float
+    right: Query | Calculation | float
+    stages: tuple[Stage, ...] = ()
+    hints: dict[str, Any] = {}
 
 
 def _fields(node: Any) -> Iterator[Field]:
