@@ -239,7 +239,7 @@ def test_any_time_that_can_be_said_may_be_asked_for(receiver: Receiver, ask: Ask
     keep(receiver, span_of(b"j" * 16, 1))
     wanted = jaeger_query(search_depth=10)
     wanted.start_time_max.FromJsonString("9999-12-31T23:59:59Z")
-    assert len(spans_of(*ask("FindTraces", query=wanted))) == 1
+    assert b"j" * 16 in {one.trace_id for one in spans_of(*ask("FindTraces", query=wanted))}
     wanted.start_time_min.FromJsonString("9999-12-31T23:59:59Z")
     assert spans_of(*ask("FindTraces", query=wanted)) == []
 
