@@ -27,6 +27,8 @@ class Finding(msgspec.Struct, frozen=True):
     """``database``, ``span``, ``text``, ``link``, ``facts``, ``blob`` or ``run``."""
     where: str
     problem: str
+    runs: list[str] = []
+    """Trace ids of the runs that it concerns, as far as that is known."""
 
 
 class Deleted(msgspec.Struct, frozen=True):

@@ -282,6 +282,10 @@ def test_a_missing_frame_is_found(stored: Path):
     found = damaged(stored, "DELETE FROM bundle WHERE id = 1")
     assert ("span", "frame 1 is not in the store") in found
     assert ("link", "frame 1 is missing") in found
+    store = open_store(stored)
+    store.delete([trace(number) for number in SAID])
+    assert findings(store) == []
+    store.close()
 
 
 def test_a_damaged_frame_is_found(stored: Path):
@@ -304,7 +308,7 @@ def test_a_missing_link_is_found(stored: Path):
 
 def test_missing_facts_are_found(stored: Path):
     found = damaged(stored, "DELETE FROM fact_run WHERE first = 0 AND last = 3")
-    assert found == [("facts", "the numbers that are here are not those that are listed")]
+    assert found == [("facts", "0-3 came in and are not here")]
 
 
 def test_a_missing_and_a_damaged_blob_are_found(stored: Path):

@@ -17,7 +17,7 @@ from playhead_receiver.store.postgres.reader import Pool
 from playhead_receiver.store.protocol import Store
 from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.sql.searcher import FACT_WORDS, TEXT_WORDS, Searcher, phrases
-from playhead_receiver.store.texts import frame_of
+from playhead_receiver.store.texts import address_of, frame_of, last_address
 from playhead_receiver.store.upkeep import Hit, Lag
 from playhead_semconv.errors import UsageError
 
@@ -105,6 +105,11 @@ class PostgresSearch(Searcher):
                 connection.execute(
                     f"DELETE FROM {table} WHERE row_id = ANY(%s)",  # type: ignore[arg-type]
                     (rows,),
+                )
+            for row in {row for row, fact in gone if not fact and row == last_address(frame_of(row))}:
+                connection.execute(
+                    f"DELETE FROM {TEXT_WORDS} WHERE row_id BETWEEN %s AND %s",
+                    (address_of(frame_of(row), 0), row),
                 )
             connection.execute("COMMIT")
 

@@ -9,6 +9,8 @@ import msgspec
 from playhead_receiver.store.blocks import open_block
 from playhead_receiver.store.frames import compress, decompress
 from playhead_receiver.store.sql.db import Db
+from playhead_receiver.store.texts import addresses_in, items_of
+from playhead_semconv.errors import CorruptTape
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -33,6 +35,20 @@ def frame_at(db: Db, bundle: int) -> bytes | None:
     return frames_at(db, bundle).get(bundle)
 
 
+def readable_items(db: Db, bundle: int) -> list[Any] | None:
+    """The items of a bundle's frame; None if it is damaged or not here."""
+    try:
+        plain = frame_at(db, bundle)
+        if plain is None:
+            return None
+        items = items_of(plain)
+        for item in items:
+            addresses_in(item, bundle)
+    except (CorruptTape, TypeError, IndexError):
+        return None
+    return items
+
+
 def put_frame(db: Db, bundle: int, items: list[Any]) -> None:
     """Replace the frame of a bundle."""
     _part_block(db, bundle)
@@ -43,6 +59,18 @@ def delete_frame(db: Db, bundle: int) -> None:
     """Delete a bundle and its frame."""
     _part_block(db, bundle)
     db.execute("DELETE FROM bundle WHERE id = ?", (bundle,))
+
+
+def delete_damaged_frame(db: Db, bundle: int) -> None:
+    """Delete a bundle whose frame cannot be read, and the block with the last bundle that lies in it."""
+    block: Any = db.execute("SELECT block FROM bundle WHERE id = ?", (bundle,)).get
+    db.execute("DELETE FROM bundle WHERE id = ?", (bundle,))
+    if block is not None:
+        db.execute(
+            "DELETE FROM block WHERE id = ?"
+            " AND NOT EXISTS (SELECT 1 FROM bundle WHERE bundle.block = ?)",
+            (block, block),
+        )
 
 
 def _part_block(db: Db, bundle: int) -> None:
