@@ -153,9 +153,9 @@ def test_streams_end_when_the_receiver_does(api: httpx.Client, receiver: Receive
 
     begun = threading.Event()
     threading.Thread(target=follow, daemon=True).start()
-    assert begun.wait(20)
+    assert begun.wait(60)
     receiver.stop()
-    assert ended.wait(20)
+    assert ended.wait(60)
 
 
 def test_figures_for_prometheus(api: httpx.Client, receiver: Receiver):
