@@ -17,7 +17,7 @@ from support.batches import as_if_come_then, span_of
 from support.leftovers import finds
 
 from playhead_receiver import errands
-from playhead_receiver.access import Audit
+from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.errands import Collect, Mark, ReceiverGone, ask
 from playhead_receiver.server import Receiver
@@ -62,6 +62,8 @@ def test_what_its_policy_does_not_keep_goes(tmp_path: Path):
     store.close()
     as_if_come_then(tmp_path)
     assert finds(tmp_path, SAID.encode())
+    with closing(AccessFile(tmp_path)) as file:
+        TokenBook(file).create("ci", ["read"])
     with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy(), guarded=True) as receiver:
         until(lambda: names(receiver) == ["fresh-1", "held-1"])
         until(lambda: not finds(tmp_path, SAID.encode()))
@@ -78,6 +80,8 @@ def test_a_tenant_whom_nobody_asks_for_is_kept_to_the_policy_too(tmp_path: Path)
     store.commit(Batch([span_of(trace(1), 1, text=SAID)]))
     store.close()
     as_if_come_then(folder)
+    with closing(AccessFile(tmp_path)) as file:
+        TokenBook(file).create("ci", ["read"])
     (tmp_path / "tenants" / "broken").mkdir()
     (tmp_path / "tenants" / "broken" / "store.sqlite").write_bytes(b"no database" * 100)
     with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy(), guarded=True):
