@@ -165,6 +165,7 @@ def summary_of(
     resource: ResourceSummary | None,
     instances: Sequence[InstanceRow],
     now_ns: int,
+    marks: Sequence[str] = (),
 ) -> RunSummary:
     """The summary of ``run``. ``instances``: all that took part, in order of their start."""
     own = [instance for instance in instances if instance.trace_id == run.trace_id]
@@ -212,6 +213,7 @@ def summary_of(
         version=spans.version or ("" if resource is None else resource.version),
         environment="" if resource is None else resource.environment,
         conversation=run.conversation,
+        marks=list(marks),
     )
 
 

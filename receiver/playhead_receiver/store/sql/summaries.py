@@ -74,7 +74,10 @@ def _summary(db: Db, run: RunRow, spans: SpanFold, now_ns: int) -> RunSummary:
             (run.trace_id,),
         )
     )
-    return summary_of(run, spans, about, [instance_of(db, member) for (member,) in members], now_ns)
+    rows: Any = db.execute("SELECT word FROM mark WHERE trace_id = ? ORDER BY word", (run.trace_id,))
+    marks = [word for (word,) in rows]
+    instances = [instance_of(db, member) for (member,) in members]
+    return summary_of(run, spans, about, instances, now_ns, marks)
 
 
 def folded(db: Db, trace_id: bytes) -> SpanFold:
