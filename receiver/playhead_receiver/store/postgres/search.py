@@ -101,7 +101,7 @@ class PostgresSearch(Searcher):
     def unindex(self) -> None:
         """Begin anew. Other receivers hear of it as they do of a deletion."""
         with self._pool.one("BEGIN") as connection:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            connection.execute(lock("pg_advisory_xact_lock", Key.INDEX).encode())
             connection.execute("TRUNCATE text_words, fact_words, signature, unsearch")
             connection.execute("UPDATE done SET bundle = 0, position = 0")
             connection.execute("UPDATE counter SET deletions = deletions + 1")
