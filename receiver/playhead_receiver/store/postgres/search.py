@@ -18,7 +18,7 @@ from playhead_receiver.store.protocol import Store
 from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.sql.searcher import FACT_WORDS, TEXT_WORDS, Searcher, phrases
 from playhead_receiver.store.texts import frame_of
-from playhead_receiver.store.upkeep import Hit, Lag
+from playhead_receiver.store.upkeep import LOOKED_AT, AskedFor, Hit, Lag
 from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
@@ -113,18 +113,18 @@ class PostgresSearch(Searcher):
         bundle, position = self._reader.one("SELECT bundle, position FROM done") or (0, 0)
         return self._lag(bundle, position)
 
-    def search(self, text: str, limit: int) -> list[Hit]:
+    def search(self, text: str, limit: int, asked_for: AskedFor | None = None) -> list[Hit]:
         """Where all words of ``text`` are said together, newest first."""
-        query = _query(text)
+        query, most = _query(text), limit if asked_for is None else LOOKED_AT
         found: list[list[int]] = []
         for table in (TEXT_WORDS, FACT_WORDS):
             rows: list[Any] = self._reader.all(
                 f"SELECT DISTINCT row_id FROM {table} WHERE words @@ CAST('{query}' AS tsquery)"
                 " ORDER BY row_id DESC LIMIT ?",
-                (limit,),
+                (most,),
             )
             found.append([row[0] for row in rows])
-        return self._hits(found[0], found[1], text, limit)
+        return self._hits(found[0], found[1], text, limit, asked_for)
 
     def having(self, needs: Sequence[Need]) -> set[bytes] | None:
         """Traces that may have what is needed."""
