@@ -18,6 +18,7 @@ from playhead_exporter.shipping.endpoint import DEFAULT_PORTS, Endpoint, Signal
 from playhead_exporter.shipping.http import HttpTransport
 from playhead_exporter.shipping.requests import REQUEST_BYTES, bounded, merge_spans
 from playhead_exporter.shipping.shipper import Backoff
+from playhead_exporter.shipping.trust import Trust
 from playhead_exporter.spans import encode_span
 
 TIMEOUT_S = 10.0
@@ -26,7 +27,7 @@ TIMEOUT_S = 10.0
 class PlayheadSpanExporter(SpanExporter):
     """Sends whole spans over OTLP/HTTP in requests that no default limit refuses.
 
-    Named ``playhead_otlp`` in ``OTEL_TRACES_EXPORTER``; endpoint, headers, timeout and certificate
+    Named ``playhead_otlp`` in ``OTEL_TRACES_EXPORTER``; endpoint, headers, timeout and certificates
     come from the standard ``OTEL_EXPORTER_OTLP_*`` variables.
     """
 
@@ -36,7 +37,14 @@ class PlayheadSpanExporter(SpanExporter):
         endpoint = Endpoint.parse(text, "http/protobuf")
         self._timeout_s = _seconds(_variable(environ, "TIMEOUT"))
         self._transport: Transport = HttpTransport(
-            endpoint, "", _variable(environ, "CERTIFICATE"), _headers(_variable(environ, "HEADERS"))
+            endpoint,
+            "",
+            Trust(
+                ca=_variable(environ, "CERTIFICATE"),
+                certificate=_variable(environ, "CLIENT_CERTIFICATE"),
+                key=_variable(environ, "CLIENT_KEY"),
+            ),
+            _headers(_variable(environ, "HEADERS")),
         )
         self._notices = notices or Notices()
         self._stopping = False

@@ -26,7 +26,7 @@ def back_up(place: str | Path, data_dir: Path, folder: Path) -> None:
         store.backup(folder / DRAFT)
     finally:
         store.close()
-    for tenant in _tenants(data_dir):
+    for tenant in tenants_in(data_dir):
         store = open_store(data_dir / TENANTS / tenant, read_only=True)
         try:
             store.backup(folder / TENANTS / tenant)
@@ -48,7 +48,7 @@ def put_back(folder: Path, data_dir: Path) -> None:
     `StoreError` if ``folder`` is none, or something is stored in ``data_dir`` already; `StoreBusy`.
     """
     restore(folder, data_dir)
-    for tenant in _tenants(folder):
+    for tenant in tenants_in(folder):
         restore(folder / TENANTS / tenant, data_dir / TENANTS / tenant)
     file = AccessFile(data_dir)
     try:
@@ -57,5 +57,6 @@ def put_back(folder: Path, data_dir: Path) -> None:
         file.close()
 
 
-def _tenants(folder: Path) -> list[str]:
+def tenants_in(folder: Path) -> list[str]:
+    """Names of the tenants that have a store below a data folder or a backup."""
     return sorted(found.parent.name for found in (folder / TENANTS).glob(f"*/{FILE}"))

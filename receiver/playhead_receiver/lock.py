@@ -27,6 +27,8 @@ class Listening(msgspec.Struct, frozen=True):
     """``127.0.0.1:4317``; as above."""
     query: str = ""
     """``http://127.0.0.1:4319``; as above."""
+    key: str = ""
+    """A token for it, of those who may read the data folder; ends with the process."""
 
 
 class WriterLock:
@@ -61,11 +63,11 @@ class WriterLock:
         lock.announce()
         return lock
 
-    def announce(self, http: str = "", grpc: str = "", query: str = "") -> None:
-        """Say where this process listens."""
+    def announce(self, http: str = "", grpc: str = "", query: str = "", key: str = "") -> None:
+        """Say where this process listens, and what opens it."""
         if self._descriptor is None:
             return
-        text = msgspec.json.encode(Listening(os.getpid(), http, grpc, query)) + b"\n"
+        text = msgspec.json.encode(Listening(os.getpid(), http, grpc, query, key)) + b"\n"
         os.pwrite(self._descriptor, text, 0)
         os.ftruncate(self._descriptor, len(text))
 

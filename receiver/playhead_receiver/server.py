@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import threading
 from collections.abc import Callable, Sequence
@@ -10,11 +11,12 @@ from importlib.metadata import version
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from playhead_receiver.access import Audit, Guard, Tenants, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.faces.shown import Limits, Shown
-from playhead_receiver.forward import Forwarder, Relay, destinations_of
+from playhead_receiver.forward import Forwarder, Relay, Say, destinations_of, say_nothing
 from playhead_receiver.intake import Intake
 from playhead_receiver.intake.apart import Apart
 from playhead_receiver.intake.encodings import MAX_BYTES
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 HTTP_PORT = 4318
 GRPC_PORT = 4317
 QUERY_PORT = 4319
+KEY_BYTES = 32
 DRAIN_S = 5.0
 """How long requests that are under way may take when the receiver stops."""
 
@@ -45,10 +48,12 @@ class Receiver:
     for their large bodies. Port 0 is any free one; ``grpc_port`` None: no gRPC; ``query_port`` None: no
     query API. ``forward``: OTLP endpoints that get a copy, in the words of `forward.destination`.
     ``token``: one that opens everything; those of the folder's `TokenBook` open what they are for. A
-    token is needed where ``guarded``, where ``token`` is given, and where ``host`` is not loopback.
+    token is needed where ``token`` is given, where ``host`` is not loopback, and, if ``guarded``, from
+    when the folder has one. Who may read the folder then finds one in the lock file.
     ``limit_bytes``: the largest request, after decompression. ``policy``: how long runs are kept; None:
     for ever. ``faces``: what other viewers are given. ``references``: places of what spans refer to.
     ``apart``: spans may be read in a process of their own. ``search``: what is stored is indexed.
+    ``say``: hears of destinations that nothing gets through to.
 
     Errors of `start`: `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`,
     `UsageError` if a port is taken, `ConfigurationError` if ``host`` is not loopback and there is no
@@ -75,6 +80,7 @@ class Receiver:
         references: References | None = None,
         apart: bool = False,
         search: bool = True,
+        say: Say = say_nothing,
     ) -> None:
         self.data_dir = Path(data_dir)
         self._store_url = store
@@ -83,7 +89,8 @@ class Receiver:
         self._ports = (http_port, grpc_port, query_port)
         self._forward = destinations_of(forward)
         self._token = token
-        self._guarded = guarded or bool(token) or not is_loopback(host)
+        self._guarded = guarded
+        self._required = bool(token) or not is_loopback(host)
         self._tls = tls
         self._limit_bytes = limit_bytes
         self._policy = policy
@@ -91,6 +98,7 @@ class Receiver:
         self._references = references or References()
         self._apart = Apart() if apart else None
         self._search = search
+        self._say = say
         self._lock: WriterLock | None = None
         self._store: Upkeep | None = None
         self._tenants: Tenants | None = None
@@ -148,7 +156,8 @@ class Receiver:
                 f"{self._host} can be reached from elsewhere, and there is no token",
                 hint="playhead token create, or export PLAYHEAD_TOKEN=…, or bind to 127.0.0.1",
             )
-        guard = Guard(book, static=self._token, required=self._guarded)
+        key = secrets.token_urlsafe(KEY_BYTES) if self._guarded or self._required else ""
+        guard = Guard(book, static=self._token, key=key, required=self._required, by_book=self._guarded)
 
         def deleted(tenant: str, by: str, trace_id: str) -> None:
             if guard.required:
@@ -173,24 +182,28 @@ class Receiver:
                 deleted,
             )
             for destination in self._forward:
-                relay = Relay(destination, self.data_dir)
+                relay = Relay(destination, self.data_dir, self._say)
                 self._relays.append(relay)
                 tenants.house(destination.tenant).intake.pass_on.append(relay.put)
                 relay.start()
             shown = Shown(tenants, self._faces, lambda: self.query_endpoint)
             self._start_http(tenants, guard, self._ports[0])
             if self._ports[1] is not None:
-                self._start_grpc(tenants, guard, shown, self._ports[1])
+                self._start_grpc(tenants, guard, audit, shown, self._ports[1])
             if self._ports[2] is not None:
                 self._start_query(tenants, guard, audit, shown, self._ports[2])
             for destination in self._forward:
+                if destination.is_at(self.http_endpoint, f"grpc://{self.grpc_endpoint}"):
+                    raise ConfigurationError(f"the destination {destination.endpoint} is this receiver")
                 store = tenants.house(destination.tenant).store
                 base_url = self._faces.url or self.query_endpoint
-                forwarder = Forwarder(store, destination, self.data_dir, base_url=base_url)
+                forwarder = Forwarder(
+                    store, destination, self.data_dir, base_url=base_url, say=self._say
+                )
                 self._forwarders.append(forwarder)
                 forwarder.start()
             tenants.start({token.tenant for token in book.tokens()})
-            self._lock.announce(self.http_endpoint, self.grpc_endpoint, self.query_endpoint)
+            self._lock.announce(self.http_endpoint, self.grpc_endpoint, self.query_endpoint, key)
         except BaseException:
             self.stop(drain_s=0)
             raise
@@ -207,6 +220,8 @@ class Receiver:
             stopped.wait()
         if self._apart is not None:
             self._apart.close()
+        for forwarder in (*self._forwarders, *self._relays):
+            forwarder.ask_to_stop()
         for forwarder in (*self._forwarders, *self._relays):
             forwarder.stop()
         if self._tenants is not None:
@@ -266,6 +281,7 @@ class Receiver:
     def _start_query(
         self, tenants: Tenants, guard: Guard, audit: Audit, shown: Shown, port: int
     ) -> None:
+        from playhead_receiver.access.names import KnownNames
         from playhead_receiver.faces.routes import FACES
         from playhead_receiver.query import query_app  # heavy, and an embedded receiver has none
         from playhead_receiver.query.serving import Serving
@@ -281,7 +297,9 @@ class Receiver:
         )
         self._serving = serving
         self._query = HttpServer(
-            query_app(serving, FACES),
+            KnownNames(
+                query_app(serving, FACES), guard, frozenset((urlsplit(self._faces.url).hostname or "",))
+            ),
             self._host,
             port,
             "--query-port",
@@ -304,16 +322,17 @@ class Receiver:
                 relay.counts.refused,
                 relay.dropped,
                 relay.waiting,
+                one.behind,
             )
             for number, (one, relay) in enumerate(zip(self._forwarders, self._relays, strict=False), 1)
         ]
 
-    def _start_grpc(self, tenants: Tenants, guard: Guard, shown: Shown, port: int) -> None:
+    def _start_grpc(self, tenants: Tenants, guard: Guard, audit: Audit, shown: Shown, port: int) -> None:
         from playhead_receiver.faces.jaeger.storage import jaeger_handlers
         from playhead_receiver.intake.grpc import grpc_server  # heavy, and not everybody wants it
 
         server = grpc_server(
-            tenants, guard, jaeger_handlers(shown, guard), limit_bytes=self._limit_bytes
+            tenants, guard, jaeger_handlers(shown, guard, audit), limit_bytes=self._limit_bytes
         )
         address = f"{bracketed(self._host)}:{port}"
         try:

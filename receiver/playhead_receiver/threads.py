@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import traceback
 
 from playhead_semconv.errors import PlayheadError
 
@@ -43,5 +44,10 @@ class Worker:
                 self.problem = problem.what
                 rest_s = POLL_S
             except OSError as problem:
+                self.problem = str(problem)
+                rest_s = POLL_S
+            except Exception as problem:  # a fault of ours; a thread that is no more helps nobody
+                if str(problem) != self.problem:
+                    traceback.print_exc()
                 self.problem = str(problem)
                 rest_s = POLL_S

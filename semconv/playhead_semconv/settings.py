@@ -34,6 +34,14 @@ class Settings:
     certificate: str = _setting(
         "", "CA certificate file for the endpoint.", "OTEL_EXPORTER_OTLP_CERTIFICATE"
     )
+    client_certificate: str = _setting(
+        "",
+        "Certificate file that the endpoint is shown, where it wants one.",
+        "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+    )
+    client_key: str = _setting(
+        "", "Its private key; may be in the same file.", "OTEL_EXPORTER_OTLP_CLIENT_KEY"
+    )
     spool_dir: str = _setting("", "Spool folder. Default: the user's state folder, playhead/spool.")
     spool_budget_bytes: int = _setting(
         1 << 30, "Disk that undelivered facts may take, per spool folder."

@@ -1,6 +1,7 @@
 """What every engine of the Store has to do. A subclass names its engine; see test_sqlite.py."""
 
 from conformance.suite.contents import Contents
+from conformance.suite.damage import Damage
 from conformance.suite.keeping import Keeping
 from conformance.suite.listing import Listing
 from conformance.suite.ordering import Ordering
@@ -10,5 +11,5 @@ from conformance.suite.summaries import Summaries
 from conformance.suite.upkeep import InOrder
 
 
-class StoreSuite(Keeping, Ordering, Contents, Summaries, Listing, Services, Processes, InOrder):
+class StoreSuite(Keeping, Ordering, Contents, Summaries, Listing, Services, Processes, InOrder, Damage):
     """``engine``: a name in `conformance.engines.ENGINES`."""

@@ -3,6 +3,7 @@
 import gzip
 import os
 import random
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,9 +23,10 @@ from support.leftout import attributes, chat
 from support.running import until
 from support.scripted import Gate, Reply, Request, ScriptedServer
 
+from playhead_exporter.shipping.endpoint import Signal
 from playhead_receiver.forward import Destination, Forwarder, destinations_of
 from playhead_receiver.forward import sampling as sampling_module
-from playhead_receiver.forward.delivery import REQUEST_BYTES
+from playhead_receiver.forward.delivery import LONGEST_WISH_S, REQUEST_BYTES, Counts, Delivery
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, Store, StoredSpan, open_store
 from playhead_semconv import attributes as a
@@ -512,6 +514,77 @@ def test_over_grpc_headers_open_a_guarded_receiver(tmp_path: Path, monkeypatch: 
         with Receiver(tmp_path / "here", http_port=0, grpc_port=None, forward=[words]) as here:
             here.store.commit(Batch([span(1, text="long")]))
             until(lambda: list(there.store.spans(b"f" * 16)), "forwarded")
+
+
+def test_a_wish_to_wait_is_heeded(destination: ScriptedServer):
+    asked: list[float | None] = []
+
+    class Waits(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            asked.append(timeout)
+            if len(asked) == 3:
+                self.set()
+            return True
+
+    for wish in ("120", "1e9", "0.5"):
+        destination.script([Reply([b""], 429, [("retry-after", wish)])])
+    stopped = Waits()
+    delivery = Delivery(Destination(destination.url), stopped, "spans")
+    assert not delivery.deliver(Signal.TRACES, [b""], Counts())
+    delivery.close()
+    assert asked == [120.0, LONGEST_WISH_S, 0.5]
+
+
+def test_who_runs_the_receiver_hears_when_nothing_gets_through_and_no_secret(
+    store: Store, tmp_path: Path, destination: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TEMPO", "authorization=Bearer%20s3cret-token,x-org=7")
+    monkeypatch.setattr("playhead_receiver.forward.delivery.SAY_AFTER", 1)
+    text = [("content-type", "text/plain")]
+    echo = Reply([b"Bearer s3cret-token is unknown to 7"], 401, text)
+    bad = Reply([b"s3cret-token sends nonsense"], 400, text)
+    destination.script([echo.but(headers=[*text, ("retry-after", "0")]), bad, TAKEN, TAKEN])
+    said: list[str] = []
+    monkeypatch.setattr("playhead_receiver.forward.delivery.FIRST_PAUSE_S", 0.01)
+    forwarding = forwarder(store, tmp_path, f"{destination.url} headers=TEMPO", say=said.append)
+    store.commit(Batch([span(1)]))
+    until(lambda: forwarding.refused == 1, "refused")
+    store.commit(Batch([span(2)]))
+    until(lambda: forwarding.sent == 1 and forwarding.behind == 0, "sent")
+    forwarding.stop()
+    store.commit(Batch([span(3), span(4)]))
+    assert forwarding.behind == 2
+    host = destination.url
+    assert said == [
+        f"spans to {host} do not get through and wait: {host} answered 401 at /v1/traces:"
+        " Bearer *** is unknown to 7",
+        f"spans to {host} get through again",
+        f"some spans to {host} are refused for good: {host} answered 400 at /v1/traces:"
+        " *** sends nonsense",
+    ]
+
+
+def test_an_endpoint_may_be_named_twice_with_queues_of_its_own(
+    store: Store, tmp_path: Path, destination: ScriptedServer
+):
+    destination.script([TAKEN], repeat=True)
+    one = forwarder(store, tmp_path, destination.url)
+    other = forwarder(store, tmp_path, f"{destination.url} queue=short limit=64")
+    store.commit(Batch([span(1)]))
+    until(lambda: one.sent == other.sent == 1, "each has sent")
+    one.stop()
+    other.stop()
+    assert len(list((tmp_path / "data" / "forward").glob("*.json"))) == 2
+
+
+def test_a_receiver_does_not_forward_to_itself(tmp_path: Path):
+    with Receiver(tmp_path / "a", http_port=0, grpc_port=0) as running:
+        ports = [one.rpartition(":")[2] for one in (running.http_endpoint, running.grpc_endpoint)]
+    http, grpc_ = map(int, ports)
+    for url in (f"http://localhost:{http}", f"grpc://127.0.0.1:{grpc_}"):
+        itself = Receiver(tmp_path / "b", http_port=http, grpc_port=grpc_, forward=[url])
+        with pytest.raises(ConfigurationError, match=f"{url} is this receiver"):
+            itself.start()
 
 
 def test_destinations_are_read_from_words():

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import socket
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +29,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.handmade import INSTANCE, TRACE, HandMade
+from support.running import until
 
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.server import Receiver
@@ -425,6 +427,47 @@ def test_too_much_in_flight_is_429_with_a_delay(receiver: Receiver, client: http
     answer = client.post("/v1/traces", content=spans_request().SerializeToString(), headers=PROTOBUF)
     assert answer.status_code == 200
     assert budget.taken_bytes == 0
+
+
+def test_of_a_body_in_chunks_too(receiver: Receiver, client: httpx.Client):
+    body = spans_request().SerializeToString()
+
+    def sent() -> httpx.Response:
+        return client.post("/v1/traces", content=iter((body[:9], body[9:])), headers=PROTOBUF)
+
+    receiver.intake.budget.take(10**9)
+    assert sent().status_code == 429
+    receiver.intake.budget.give_back(10**9)
+    assert sent().status_code == 200
+
+
+def begun(receiver: Receiver, sent: bytes, announced: int = MAX_BYTES) -> socket.socket:
+    """A request that was begun."""
+    opened = socket.create_connection(("127.0.0.1", int(receiver.http_endpoint.rpartition(":")[2])))
+    head = "POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\n"
+    opened.sendall(f"{head}content-length: {announced}\r\n\r\n".encode() + sent)
+    return opened
+
+
+def test_what_is_announced_and_not_sent_takes_no_room(receiver: Receiver, client: httpx.Client):
+    budget = receiver.intake.budget
+    with begun(receiver, b"\n"), begun(receiver, b"\n"), begun(receiver, b"\n"):
+        until(lambda: budget.taken_bytes == 3, "they are under way")
+        body = spans_request().SerializeToString()
+        assert client.post("/v1/traces", content=body, headers=PROTOBUF).status_code == 200
+    until(lambda: budget.taken_bytes == 0, "they are gone")
+
+
+def test_a_sender_that_stops_in_the_middle_is_let_go_of(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("playhead_receiver.intake.http.STALL_S", 0.1)
+    with begun(receiver, b"\n") as stopped, stopped.makefile("rb") as answer:
+        head, _, said = answer.read().partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert {b"retry-after: 1", b"connection: close"} <= set(head.split(b"\r\n"))
+    assert Status.FromString(said).message == "nothing more of the request came for 0.1 s"
+    assert receiver.intake.budget.taken_bytes == 0
 
 
 def test_a_store_that_cannot_write_is_503_with_a_delay(receiver: Receiver, client: httpx.Client):

@@ -10,17 +10,18 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.batches import span_of
+from support.batches import as_if_come_then, span_of
 from support.leftovers import finds
 
 from playhead_receiver import errands
-from playhead_receiver.access import Audit
+from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.errands import Collect, Mark, ReceiverGone, ask
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch, Query, open_store
+from playhead_receiver.store import Batch, Lag, Query, open_store
 from playhead_receiver.store.retention import Policy
 from playhead_receiver.store.upkeep import HELD
 from playhead_replay.forks.workspace import under_way
@@ -59,7 +60,10 @@ def test_what_its_policy_does_not_keep_goes(tmp_path: Path):
     store.commit(Batch([span_of(trace(3), 1, service="fresh", end_ns=fresh)]))
     store.mark(trace(2), HELD)
     store.close()
+    as_if_come_then(tmp_path)
     assert finds(tmp_path, SAID.encode())
+    with closing(AccessFile(tmp_path)) as file:
+        TokenBook(file).create("ci", ["read"])
     with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy(), guarded=True) as receiver:
         until(lambda: names(receiver) == ["fresh-1", "held-1"])
         until(lambda: not finds(tmp_path, SAID.encode()))
@@ -75,6 +79,9 @@ def test_a_tenant_whom_nobody_asks_for_is_kept_to_the_policy_too(tmp_path: Path)
     store = open_store(folder)
     store.commit(Batch([span_of(trace(1), 1, text=SAID)]))
     store.close()
+    as_if_come_then(folder)
+    with closing(AccessFile(tmp_path)) as file:
+        TokenBook(file).create("ci", ["read"])
     (tmp_path / "tenants" / "broken").mkdir()
     (tmp_path / "tenants" / "broken" / "store.sqlite").write_bytes(b"no database" * 100)
     with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy(), guarded=True):
@@ -83,11 +90,30 @@ def test_a_tenant_whom_nobody_asks_for_is_kept_to_the_policy_too(tmp_path: Path)
         assert [note.subject for note in Audit(file).notes("acme")] == [trace(1).hex()]
 
 
+def test_a_damaged_run_stops_neither_the_policy_nor_the_search(tmp_path: Path):
+    store: Any = open_store(tmp_path)
+    for number in (1, 2):
+        for one in range(1, 6):
+            store.commit(Batch([span_of(trace(number), one, text=f"said-{number}")]))
+    store._writer.run(
+        lambda db: db.execute("UPDATE bundle SET data = x'28b52ffd00' WHERE id = 2") and None
+    )
+    store.close()
+    with Receiver(tmp_path, http_port=0, grpc_port=None) as receiver:
+        receiver.store.commit(Batch([span_of(trace(3), 1, text="later")]))
+        until(lambda: receiver.store.lag() == Lag(0, 0))
+        assert len(receiver.store.search("later")) == 1
+        ask(tmp_path, Collect(Policy(success_s=0)))
+        assert names(receiver) == []
+        assert list(receiver.store.verify()) == []
+
+
 def test_folders_of_forks_go_with_their_runs_and_not_while_a_fork_is_under_way(tmp_path: Path):
     store = open_store(tmp_path)
     store.commit(Batch([span_of(trace(1), 1), span_of(trace(2), 1, service="held")]))
     store.mark(trace(2), HELD)
     store.close()
+    as_if_come_then(tmp_path)
     forks = tmp_path / "forks"
     for name in ("refund-1", "held-1", "begun-x7"):
         (forks / name).mkdir(parents=True)

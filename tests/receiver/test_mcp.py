@@ -100,4 +100,5 @@ def test_an_agent_reads_with_a_token_from_the_receiver_that_runs(data_dir: Path)
     file.close()
     with Receiver(data_dir, http_port=0, grpc_port=None, query_port=0, guarded=True):
         assert ask(data_dir, [("list_runs", {})], text)[1].startswith("refund-1 ")
-        assert "token is missing or wrong" in ask(data_dir, [("list_runs", {})])[1]
+        assert "token is missing or wrong" in ask(data_dir, [("list_runs", {})], text + "x")[1]
+        assert ask(data_dir, [("list_runs", {})])[1].startswith("refund-1 ")  # as the folder's owner

@@ -12,6 +12,7 @@ from google.rpc.status_pb2 import Status
 
 from playhead_exporter.shipping.answers import Answer, Refused, TryLater, Unwelcome, accepted
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
+from playhead_exporter.shipping.trust import Trust
 
 METHODS = {
     Signal.TRACES: "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
@@ -40,10 +41,10 @@ class GrpcTransport:
         self,
         endpoint: Endpoint,
         token: str,
-        certificate: str,
+        trust: Trust = Trust(),  # noqa: B008, frozen
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """``certificate``: file of the CA to trust; empty for the system's."""
+        """`OSError` if a file of ``trust`` cannot be read."""
         self._endpoint = endpoint
         self._metadata = tuple((headers or {}).items())
         if token:
@@ -53,9 +54,11 @@ class GrpcTransport:
             ("grpc.max_reconnect_backoff_ms", 5000),
         ]
         if endpoint.secure:
-            roots = Path(certificate).read_bytes() if certificate else None
+            credentials = grpc.ssl_channel_credentials(
+                _read(trust.ca), _read(trust.key or trust.certificate), _read(trust.certificate)
+            )
             self._channel = grpc.secure_channel(
-                endpoint.target, grpc.ssl_channel_credentials(roots), options, grpc.Compression.Gzip
+                endpoint.target, credentials, options, grpc.Compression.Gzip
             )
         else:
             self._channel = grpc.insecure_channel(endpoint.target, options, grpc.Compression.Gzip)
@@ -90,6 +93,10 @@ class GrpcTransport:
         if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
             return Unwelcome(reason, "the endpoint wants another PLAYHEAD_TOKEN")
         return Unwelcome(reason)
+
+
+def _read(path: str) -> bytes | None:
+    return Path(path).read_bytes() if path else None
 
 
 def _retry_info_s(problem: Any) -> float | None:

@@ -14,6 +14,7 @@ from google.rpc.status_pb2 import Status
 
 from playhead_exporter.shipping.answers import Answer, Refused, TryLater, Unwelcome, accepted
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
+from playhead_exporter.shipping.trust import Trust
 
 PROTOBUF = "application/x-protobuf"
 RETRYABLE = frozenset((429, 502, 503, 504))
@@ -30,17 +31,22 @@ class HttpTransport:
         self,
         endpoint: Endpoint,
         token: str,
-        certificate: str,
+        trust: Trust = Trust(),  # noqa: B008, frozen
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """``certificate``: file of the CA to trust; empty for the system's."""
+        """Opens nothing yet."""
         self._endpoint = endpoint
         self._headers = {"Content-Type": PROTOBUF, "Content-Encoding": "gzip", "User-Agent": "playhead"}
         self._headers.update(headers or {})
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
         self._pool = urllib3.PoolManager(
-            num_pools=2, maxsize=1, retries=False, ca_certs=certificate or None
+            num_pools=2,
+            maxsize=1,
+            retries=False,
+            ca_certs=trust.ca or None,
+            cert_file=trust.certificate or None,
+            key_file=trust.key or None,
         )
 
     def send(self, signal: Signal, request: bytes, timeout_s: float) -> Answer:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from playhead_exporter.shipping.answers import Transport
 from playhead_exporter.shipping.endpoint import Endpoint
+from playhead_exporter.shipping.trust import Trust
 from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.settings import Settings
 
@@ -21,14 +22,15 @@ def transport_opener(settings: Settings) -> tuple[Endpoint, Callable[[], Transpo
         raise ConfigurationError(
             "protocol grpc needs grpcio", hint="pip install 'playhead-exporter[grpc]'"
         )
+    trust = Trust(settings.certificate, settings.client_certificate, settings.client_key)
 
     def open_transport() -> Transport:
         if endpoint.protocol == "grpc":
             from playhead_exporter.shipping.grpc import GrpcTransport
 
-            return GrpcTransport(endpoint, settings.token, settings.certificate)
+            return GrpcTransport(endpoint, settings.token, trust)
         from playhead_exporter.shipping.http import HttpTransport
 
-        return HttpTransport(endpoint, settings.token, settings.certificate)
+        return HttpTransport(endpoint, settings.token, trust)
 
     return endpoint, open_transport

@@ -11,6 +11,9 @@ from playhead_receiver.access.tokens import TokenBook
 from playhead_semconv.errors import WireError
 
 BEARER = "bearer "
+STATIC = "PLAYHEAD_TOKEN"
+OWNER = "data folder"
+"""Names of callers without a token of the book."""
 
 
 class Unauthenticated(WireError):
@@ -43,15 +46,32 @@ ANYBODY = Caller()
 
 
 class Guard:
-    """Admits those who bring a token, or anybody where none is ``required``.
+    """Admits those who bring a token, or anybody where none is ``required``. Safe from any thread.
 
-    ``static``: one more token, for all scopes, that is kept nowhere.
+    ``static``: one more token, for all scopes, that is kept nowhere. ``key``: another, of those who may
+    read the data folder. ``by_book``: a token is required as soon as the book has one.
     """
 
-    def __init__(self, book: TokenBook, *, static: str = "", required: bool = False) -> None:
+    def __init__(
+        self,
+        book: TokenBook,
+        *,
+        static: str = "",
+        key: str = "",
+        required: bool = False,
+        by_book: bool = False,
+    ) -> None:
         self._book = book
-        self._static = static.encode()
-        self.required = required
+        self._known = [(text.encode(), name) for text, name in ((static, STATIC), (key, OWNER)) if text]
+        self._by_book = by_book
+        self._required = required or (by_book and book.any_live())
+
+    @property
+    def required(self) -> bool:
+        """Whether a token is required; once it is, it stays so. `StoreUnavailable`."""
+        if self._by_book and not self._required:
+            self._required = self._book.any_live()
+        return self._required
 
     def admit(self, authorization: str, scope: Scope) -> Caller:
         """Who brings this header. `Unauthenticated`, `Forbidden`, `StoreUnavailable`."""
@@ -71,8 +91,9 @@ class Guard:
         if authorization[: len(BEARER)].lower() != BEARER:
             return None
         text = authorization[len(BEARER) :].strip()
-        if self._static and hmac.compare_digest(text.encode(), self._static):
-            return Caller(name="PLAYHEAD_TOKEN")
+        for known, name in self._known:
+            if hmac.compare_digest(text.encode(), known):
+                return Caller(name=name)
         token = self._book.find(text)
         if token is None:
             return None

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from playhead_receiver.cli.configuration import for_children
+from playhead_receiver.lock import Listening
 from playhead_semconv.errors import UsageError
 from playhead_semconv.settings import Resolved, Settings
 
@@ -77,23 +78,31 @@ def agent_python(python: str, environ: Mapping[str, str]) -> str:
     return candidate if candidate and os.access(candidate, os.X_OK) else sys.executable
 
 
-def delivering_to(settings: Settings, endpoint: str) -> Settings:
-    """``settings`` for a receiver of ours at ``endpoint``."""
-    return replace(settings, endpoint=endpoint, protocol="http/protobuf", endpoint_kind="playhead")
+def delivering_to(settings: Settings, receiver: Listening) -> Settings:
+    """``settings`` for the receiver of the data folder."""
+    return replace(
+        settings,
+        endpoint=receiver.http,
+        protocol="http/protobuf",
+        endpoint_kind="playhead",
+        token=settings.token or receiver.key,
+    )
 
 
 def recorded_environment(
-    environ: Mapping[str, str], resolved: Resolved, endpoint: str | None
+    environ: Mapping[str, str], resolved: Resolved, receiver: Listening | None
 ) -> dict[str, str]:
     """The environment of a recorded agent.
 
-    ``endpoint``: of the data folder's receiver; None where the user named an endpoint, which stays.
+    ``receiver``: of the data folder; None where the user named an endpoint, which stays.
     """
     child = {**environ, **for_children(resolved)}
     child.setdefault("PYTHONHASHSEED", HASH_SEED)
     child["PLAYHEAD_LEVEL"] = resolved.settings.level or LEVEL
-    if endpoint is not None:
-        child["PLAYHEAD_ENDPOINT"] = endpoint
+    if receiver is not None:
+        child["PLAYHEAD_ENDPOINT"] = receiver.http
         child["PLAYHEAD_PROTOCOL"] = "http/protobuf"
         child["PLAYHEAD_ENDPOINT_KIND"] = "playhead"
+        if receiver.key and not child.get("PLAYHEAD_TOKEN"):
+            child["PLAYHEAD_TOKEN"] = receiver.key
     return child

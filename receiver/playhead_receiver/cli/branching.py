@@ -66,7 +66,7 @@ def started(
         for name in ready.lacking:
             session.say(f"{name} is not set: what goes on for real has a stand-in for it")
         ours = {name: value for name, value in os.environ.items() if name.startswith(OURS)}
-        environ = recorded_environment({**ready.environ, **ours}, session.resolved, house.endpoint())
+        environ = recorded_environment({**ready.environ, **ours}, session.resolved, house.listening())
         since_ns = time.time_ns()
         try:
             pid, status = run_child(ready.words, environ)
@@ -104,7 +104,7 @@ def delivered(session: Session, house: Housing) -> None:
     """Have what dead processes left behind in the store."""
     from playhead_exporter.push import push
 
-    report = push(delivering_to(session.settings, house.endpoint()))
+    report = push(delivering_to(session.settings, house.listening()))
     if report.problem:
         session.say(f"not everything is delivered: {report.problem}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from playhead_semconv.folds import level_of
 
 if TYPE_CHECKING:
     from playhead_replay import Run
+    from playhead_semconv.settings import Settings
 
 Mark = Literal["good", "warning", "bad"]
 
@@ -178,17 +180,20 @@ def check_receiver(session: Session) -> Iterator[Finding]:
     if session.resolved.origins["endpoint"] == "default":
         return
     endpoint = session.settings.endpoint
-    problem = reach(endpoint)
+    problem = reach(endpoint, session.settings)
     if problem:
         yield Finding("bad", f"{endpoint}: {problem}; agents keep their records in the spool meanwhile")
     else:
         yield Finding("good", f"{endpoint} answers ({session.resolved.origins['endpoint']})")
 
 
-def reach(endpoint: str) -> str:
+def reach(endpoint: str, settings: Settings) -> str:
     """Why nobody answers at ``endpoint``; empty when somebody does."""
     try:
-        with urlopen(Request(endpoint), timeout=REACH_TIMEOUT_S):
+        context = ssl.create_default_context(cafile=settings.certificate or None)
+        if settings.client_certificate:
+            context.load_cert_chain(settings.client_certificate, settings.client_key or None)
+        with urlopen(Request(endpoint), timeout=REACH_TIMEOUT_S, context=context):
             return ""
     except HTTPError:
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from playhead_receiver.cli.configuration import data_dir
-from playhead_receiver.lock import running
+from playhead_receiver.lock import Listening, running
 from playhead_semconv.errors import StoreBusy
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ POLL_S = 0.02
 class Housing:
     """Finds a receiver for a data folder, and embeds one where there is none.
 
-    Another process's receiver may go away at any time; `endpoint` looks again each time it is asked.
+    Another process's receiver may go away at any time; `listening` looks again each time it is asked.
     """
 
     def __init__(self, data_dir: Path, store: str = "", blobs: str = "", references: str = "") -> None:
@@ -40,21 +41,22 @@ class Housing:
         """Whether the receiver is our own."""
         return self._own is not None
 
-    def endpoint(self) -> str:
-        """Where a receiver of the data folder listens now, e.g. ``http://127.0.0.1:41234``.
+    def listening(self) -> Listening:
+        """The receiver of the data folder, and where it listens now.
 
         `StoreBusy` when somebody holds the folder for long and does not listen.
         """
         if self._own is not None:
-            return self._own.http_endpoint
+            return Listening(os.getpid(), self._own.http_endpoint)
         deadline = time.monotonic() + PATIENCE_S
         while True:
             found = running(self._data_dir)
             if found is not None and found.http:
-                return found.http
+                return found
             try:
                 if found is None:
-                    return self._embed()
+                    self._embed()
+                    return self.listening()
             except StoreBusy:
                 if time.monotonic() > deadline:
                     raise
@@ -72,7 +74,7 @@ class Housing:
         if own is not None:
             own.stop()
 
-    def _embed(self) -> str:
+    def _embed(self) -> None:
         from playhead_receiver.references import References
         from playhead_receiver.server import Receiver
 
@@ -86,7 +88,6 @@ class Housing:
         )
         receiver.start()
         self._own = receiver
-        return receiver.http_endpoint
 
 
 @contextmanager

@@ -20,6 +20,8 @@ from playhead_semconv import attributes as a
 
 LONGEST_NS = 24 * 3600 * 10**9
 """A trace that is longer is found by the time of its start only."""
+LAST_NS = (1 << 63) - 1
+"""What a store can compare with: in the year 2262."""
 
 SETTLED_NS = 600 * 10**9
 """So long after its end nothing of a run is on its way."""
@@ -91,8 +93,8 @@ class Traces:
         query = Query(
             mode=None,
             limit=TRACES_AT_MOST,
-            started_from_ns=None if start_ns is None else max(start_ns - LONGEST_NS, 0),
-            started_before_ns=None if end_ns is None else end_ns + 1,
+            started_from_ns=None if start_ns is None else min(max(start_ns - LONGEST_NS, 0), LAST_NS),
+            started_before_ns=None if end_ns is None else min(end_ns + 1, LAST_NS),
             traces=None if having is None else frozenset(having),
         )
         for run in self.store.runs(query):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import msgspec
 
@@ -18,6 +20,12 @@ REQUEST_BYTES = 4 * 1024 * 1024
 TIMEOUT_S = 10.0
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 30.0
+LONGEST_WISH_S = 3600.0
+"""A destination may ask for so much."""
+SAY_AFTER = 4
+"""How many times in a row nothing got through before that is said; some 2 s."""
+SAY_REFUSED_EVERY_S = 600.0
+SHORTEST_SECRET = 8
 
 
 class Counts(msgspec.Struct):
@@ -29,15 +37,42 @@ class Counts(msgspec.Struct):
     """Refused for good."""
 
 
+Say: TypeAlias = Callable[[str], None]
+"""Says something to whoever runs the receiver."""
+
+
+def say_nothing(_: str) -> None:
+    """For an embedded receiver."""
+
+
 class Delivery:
     """The way to a destination; for one thread. ``stopped`` ends what is under way.
 
-    `ConfigurationError` if there are no headers where it wants some.
+    `ConfigurationError` if there are no headers or files where it wants some.
     """
 
-    def __init__(self, destination: Destination, stopped: threading.Event) -> None:
+    def __init__(
+        self,
+        destination: Destination,
+        stopped: threading.Event,
+        what: str,
+        say: Say = say_nothing,
+    ) -> None:
+        """``what``: what goes this way. ``say`` hears when nothing gets through for a while, and when it
+        does again.
+        """
         self._transport = _transport(destination)
+        self._secrets = {
+            word
+            for value in destination.sent_headers().values()
+            for word in value.split()
+            if len(word) >= SHORTEST_SECRET
+        }
         self._stopped = stopped
+        self._way = f"{what} to {destination.endpoint}"
+        self._say = say
+        self._is_said = False
+        self._refusal_said_at = -SAY_REFUSED_EVERY_S
         self.problem = ""
         """Why nothing gets through just now; empty while it does."""
 
@@ -50,33 +85,59 @@ class Delivery:
         destination without a place for the signal is asked on; else that is a refusal of all of it.
         """
         pause_s = FIRST_PAUSE_S
+        tries = 0
         while not self._stopped.is_set():
             answer = self._transport.send(signal, b"".join(parts), TIMEOUT_S)
+            tries += 1
             if isinstance(answer, Accepted):
-                self.problem = answer.message if answer.refused else ""
+                self._gets_through(answer.message if answer.refused else "")
                 refused = min(answer.refused, len(parts))
                 counts.sent += len(parts) - refused
                 counts.refused += refused
                 return True
             if isinstance(answer, Unwelcome) and answer.wrong_place and not wanted:
-                self.problem = ""
+                self._gets_through()
                 counts.refused += len(parts)
                 return True
-            self.problem = answer.reason
             if isinstance(answer, Refused):
                 if len(parts) > 1:
+                    self.problem = self._plain(answer.reason)
                     middle = len(parts) // 2
                     return self.deliver(signal, parts[:middle], counts, wanted=wanted) and self.deliver(
                         signal, parts[middle:], counts, wanted=wanted
                     )
+                self._gets_through(answer.reason)
                 counts.refused += 1
                 return True
+            self._does_not(answer.reason, tries)
             wait_s = answer.after_s if isinstance(answer, TryLater) else None
             if wait_s is None:
                 wait_s = random.uniform(pause_s / 2, pause_s)
                 pause_s = min(pause_s * 2, LONGEST_PAUSE_S)
-            self._stopped.wait(min(wait_s, LONGEST_PAUSE_S))
+            self._stopped.wait(min(wait_s, LONGEST_WISH_S))
         return False
+
+    def _gets_through(self, refusal: str = "") -> None:
+        """``refusal``: what it says of that which it has refused for good."""
+        self.problem = self._plain(refusal)
+        if self._is_said:
+            self._is_said = False
+            self._say(f"{self._way} get through again")
+        if refusal and time.monotonic() - self._refusal_said_at >= SAY_REFUSED_EVERY_S:
+            self._refusal_said_at = time.monotonic()
+            self._say(f"some {self._way} are refused for good: {self.problem}")
+
+    def _does_not(self, reason: str, tries: int) -> None:
+        self.problem = self._plain(reason)
+        if tries == SAY_AFTER and not self._is_said:
+            self._is_said = True
+            self._say(f"{self._way} do not get through and wait: {self.problem}")
+
+    def _plain(self, reason: str) -> str:
+        """It may repeat what it was sent."""
+        for secret in self._secrets:
+            reason = reason.replace(secret, "***")
+        return reason
 
     def close(self) -> None:
         """Close its connections. Idempotent."""
@@ -104,6 +165,6 @@ def _transport(destination: Destination) -> Transport:
         from playhead_exporter.shipping.grpc import GrpcTransport  # heavy, and not everybody wants it
 
         endpoint = Endpoint.parse(f"http{'s' * (scheme == 'grpcs')}://{address}", "grpc")
-        return GrpcTransport(endpoint, "", destination.ca, headers)
+        return GrpcTransport(endpoint, "", destination.trust, headers)
     endpoint = Endpoint.parse(destination.endpoint, "http/protobuf")
-    return HttpTransport(endpoint, "", destination.ca, headers)
+    return HttpTransport(endpoint, "", destination.trust, headers)

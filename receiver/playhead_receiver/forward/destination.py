@@ -9,11 +9,20 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from playhead_exporter.shipping.trust import Trust
 from playhead_receiver.access.tokens import TENANT
+from playhead_receiver.listening import is_loopback
 from playhead_receiver.store.retention import size_of
 from playhead_semconv.errors import ConfigurationError
 
-WORDS = "keep=GLOB,… drop=GLOB,… limit=4K sample=0.1 tenant=NAME headers=VARIABLE ca=FILE logs tape"
+WORDS = (
+    "keep=GLOB,… drop=GLOB,… limit=4K sample=0.1 tenant=NAME headers=VARIABLE"
+    " ca=FILE cert=FILE key=FILE queue=NAME logs tape"
+)
+PORTS = {"http": 4318, "https": 443, "grpc": 4317, "grpcs": 4317}
+_VALUES = frozenset(
+    ("keep", "drop", "limit", "sample", "tenant", "headers", "ca", "cert", "key", "queue")
+)
 
 
 class Destination(msgspec.Struct, frozen=True):
@@ -35,15 +44,37 @@ class Destination(msgspec.Struct, frozen=True):
     """The environment variable that has headers, ``name=value,…``, percent-encoded."""
     ca: str = ""
     """File of the CA to trust; empty for the system's."""
+    cert: str = ""
+    """File of the certificate that it is shown."""
+    key: str = ""
+    """File of the private key, where that is another."""
+    queue: str = ""
+    """Tells destinations at one endpoint from each other."""
     tape: bool = False
     """Facts go too."""
     logs: bool = False
     """So do log records that are no facts."""
 
     @property
+    def trust(self) -> Trust:
+        """How it and we know each other. `ConfigurationError` if a file cannot be read."""
+        for path in (self.ca, self.cert, self.key):
+            if path and not os.access(path, os.R_OK):
+                raise ConfigurationError(f"{path} cannot be read, for {self.endpoint}")
+        return Trust(self.ca, self.cert, self.key)
+
+    @property
     def name(self) -> str:
         """What its queue is found by: other words of the same destination go on where it was."""
-        return f"{self.tenant}@{self.endpoint}" if self.tenant else self.endpoint
+        place = f"{self.tenant}@{self.endpoint}" if self.tenant else self.endpoint
+        return f"{place} queue={self.queue}" if self.queue else place
+
+    def is_at(self, *endpoints: str) -> bool:
+        """Whether it is one of these, which listen on this machine."""
+        own = urlsplit(self.endpoint)
+        port = own.port or PORTS[own.scheme]
+        ports = {urlsplit(one).port for one in endpoints}
+        return port in ports and is_loopback(own.hostname or "")
 
     def sent_headers(self) -> dict[str, str]:
         """The headers of its requests. `ConfigurationError` if the variable has none."""
@@ -64,7 +95,9 @@ def destinations_of(texts: Iterable[str]) -> list[Destination]:
     names = [one.name for one in found]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ConfigurationError(f"the destination {twice} is named twice")
+        raise ConfigurationError(
+            f"the destination {twice} is named twice", hint="give one of them a queue: queue=NAME"
+        )
     return found
 
 
@@ -85,7 +118,7 @@ def _parsed(text: str) -> Destination:
         name, _, value = word.partition("=")
         if word in ("tape", "logs"):
             given[word] = True
-        elif not value or name not in ("keep", "drop", "limit", "sample", "tenant", "headers", "ca"):
+        elif not value or name not in _VALUES:
             raise ConfigurationError(f"{word!r} says nothing of a destination", hint=WORDS)
         elif name in ("keep", "drop"):
             given[name] = (*given.get(name, ()), *(glob for glob in value.split(",") if glob))

@@ -20,7 +20,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from playhead_exporter.shipping.endpoint import Signal
 from playhead_receiver.derive import Deriver
 from playhead_receiver.forward.cursor import CursorFile
-from playhead_receiver.forward.delivery import Counts, Delivery, bounded
+from playhead_receiver.forward.delivery import Counts, Delivery, Say, bounded, say_nothing
 from playhead_receiver.forward.destination import Destination
 from playhead_receiver.forward.sampling import Sampler
 from playhead_receiver.forward.trimming import Trimmer
@@ -48,12 +48,13 @@ class Forwarder:
         data_dir: str | os.PathLike[str],
         *,
         base_url: str = "",
+        say: Say = say_nothing,
         patience_s: float = FACTS_PATIENCE_S,
     ) -> None:
         self._store = store
         self._deriver = Deriver(store)
         self._stop = threading.Event()
-        self._delivery = Delivery(destination, self._stop)
+        self._delivery = Delivery(destination, self._stop, "spans", say)
         self._spans = Counts()
         self._facts_too = destination.tape
         self._trimmer = Trimmer(destination, base_url)
@@ -77,9 +78,13 @@ class Forwarder:
                     self._waiting[position] = (change.item, time.monotonic() + self._patience_s)
         self._thread.start()
 
+    def ask_to_stop(self) -> None:
+        """Let it stop soon, and do not wait for that."""
+        self._stop.set()
+
     def stop(self) -> None:
         """Stop soon; the rest is sent when it starts again. Idempotent."""
-        self._stop.set()
+        self.ask_to_stop()
         if self._thread.ident is not None:
             self._thread.join()
         self._delivery.close()
@@ -103,6 +108,11 @@ class Forwarder:
     def position(self) -> int:
         """Everything up to this change was sent, but for spans that wait for their facts."""
         return self._cursor.position
+
+    @property
+    def behind(self) -> int:
+        """Spans and facts of the store that it has not got to yet."""
+        return max(0, self._store.position() - self._cursor.position)
 
     @property
     def waiting(self) -> int:

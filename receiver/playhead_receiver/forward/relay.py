@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from google.protobuf.message import DecodeError
 
 from playhead_exporter.shipping.endpoint import Signal
-from playhead_receiver.forward.delivery import REQUEST_BYTES, Counts, Delivery
+from playhead_receiver.forward.delivery import REQUEST_BYTES, Counts, Delivery, Say, say_nothing
 from playhead_receiver.forward.destination import Destination
 from playhead_receiver.forward.outbox import Outbox
 from playhead_receiver.forward.trimming import Trimmer
@@ -28,10 +28,13 @@ class Relay:
     are no headers where it wants some.
     """
 
-    def __init__(self, destination: Destination, data_dir: str | os.PathLike[str]) -> None:
+    def __init__(
+        self, destination: Destination, data_dir: str | os.PathLike[str], say: Say = say_nothing
+    ) -> None:
         self.signals = {Signal.METRICS, Signal.LOGS} if destination.logs else {Signal.METRICS}
         self._stop = threading.Event()
-        self._delivery = Delivery(destination, self._stop)
+        what = "metrics and log records" if destination.logs else "metrics"
+        self._delivery = Delivery(destination, self._stop, what, say)
         self._trimmer = Trimmer(destination)
         self._outbox = Outbox(data_dir, destination.name)
         self._thread = threading.Thread(target=self._run, name="playhead-relay", daemon=True)
@@ -47,10 +50,14 @@ class Relay:
         """Begin with what is left of the last time."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """Stop soon; the rest is sent when it starts again. Idempotent."""
+    def ask_to_stop(self) -> None:
+        """Let it stop soon, and do not wait for that."""
         self._stop.set()
         self._outbox.filled.set()
+
+    def stop(self) -> None:
+        """Stop soon; the rest is sent when it starts again. Idempotent."""
+        self.ask_to_stop()
         if self._thread.ident is not None:
             self._thread.join()
         self._delivery.close()

@@ -20,6 +20,12 @@ class Overloaded(StoreUnavailable):
     code = "overloaded"
 
 
+class Stalled(StoreUnavailable):
+    """A request did not come to its end. Its sender may begin it anew."""
+
+    code = "stalled"
+
+
 class Budget:
     """Bytes that may be in flight. Safe from any thread."""
 

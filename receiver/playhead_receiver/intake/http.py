@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from io import BytesIO
 
@@ -17,7 +17,7 @@ from starlette.routing import Route
 from playhead_receiver.access.guard import Caller, Guard, Unauthenticated
 from playhead_receiver.access.scopes import Scope
 from playhead_receiver.access.tenants import Tenants
-from playhead_receiver.intake.budget import RETRY_AFTER_S, Share
+from playhead_receiver.intake.budget import RETRY_AFTER_S, Share, Stalled
 from playhead_receiver.intake.encodings import (
     MAX_BYTES,
     UnsupportedEncoding,
@@ -32,6 +32,8 @@ from playhead_semconv.facts import SCHEMA_VERSION
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
+STALL_S = 20.0
+"""How long a sender may say nothing in the middle of a request."""
 DRAIN_S = 5.0
 """How long what is left of a refused body is read, so that its sender sees why."""
 
@@ -60,14 +62,17 @@ def http_app(tenants: Tenants, guard: Guard, *, version: str, limit_bytes: int =
     def receive(signal: Signal) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             kind = request.headers.get("content-type", "").split(";")[0].strip().lower()
+            coming = request.stream()
             try:
                 with Share(tenants.budget) as share:
                     try:
                         caller = guard.admit(request.headers.get("authorization", ""), "ingest")
                         _check_kind(kind)
-                        body = await _read(request, share, limit_bytes)
+                        body = await _read(request, coming, share, limit_bytes)
+                    except Stalled:
+                        raise
                     except PlayheadError:
-                        await _drain(request)
+                        await _drain(coming)
                         raise
                     work = Work(
                         caller,
@@ -107,26 +112,27 @@ def _check_kind(kind: str) -> None:
         )
 
 
-async def _read(request: Request, share: Share, limit_bytes: int) -> bytes:
+async def _read(request: Request, coming: AsyncIterator[bytes], share: Share, limit_bytes: int) -> bytes:
+    """The body. What is announced counts when it comes: nobody takes room by words."""
     announced = request.headers.get("content-length", "")
-    if announced.isdecimal():
-        if int(announced) > limit_bytes:
-            raise too_large(limit_bytes)
-        share.grow(int(announced))
+    if announced.isdecimal() and int(announced) > limit_bytes:
+        raise too_large(limit_bytes)
     body = BytesIO()
-    async for chunk in request.stream():
-        if body.tell() + len(chunk) > limit_bytes:
-            raise too_large(limit_bytes)
-        if not announced:
+    with anyio.move_on_after(STALL_S) as patience:
+        async for chunk in coming:
+            patience.deadline = anyio.current_time() + STALL_S
+            if body.tell() + len(chunk) > limit_bytes:
+                raise too_large(limit_bytes)
             share.grow(len(chunk))
-        body.write(chunk)
-    return body.getvalue()
+            body.write(chunk)
+        return body.getvalue()
+    raise Stalled(f"nothing more of the request came for {STALL_S:g} s")
 
 
-async def _drain(request: Request) -> None:
+async def _drain(coming: AsyncIterator[bytes]) -> None:
     """Read on and forget: a sender that is cut off while it sends would not see the answer."""
     with anyio.move_on_after(DRAIN_S):
-        async for _ in request.stream():
+        async for _ in coming:
             pass
 
 
@@ -173,4 +179,6 @@ def _refuse(problem: PlayheadError, kind: str) -> Response:
         response.headers["retry-after"] = str(RETRY_AFTER_S)
     if isinstance(problem, Unauthenticated):
         response.headers["www-authenticate"] = "Bearer"
+    if isinstance(problem, Stalled):
+        response.headers["connection"] = "close"
     return response

@@ -13,6 +13,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
+from playhead_exporter.shipping.trust import Trust
 from playhead_receiver.mcp.compact import (
     LONGEST_CHARS,
     group_lines,
@@ -42,10 +43,15 @@ Chars = Annotated[int, Field(ge=100, le=100_000, description="Longest text that 
 class QueryApi:
     """Asks a receiver."""
 
-    def __init__(self, url: str, token: str = "") -> None:
+    def __init__(self, url: str, token: str = "", trust: Trust = Trust()) -> None:  # noqa: B008, frozen
         self._url = url.rstrip("/")
         self._headers = {"authorization": f"Bearer {token}"} if token else {}
-        self._pool = urllib3.PoolManager(retries=False)
+        self._pool = urllib3.PoolManager(
+            retries=False,
+            ca_certs=trust.ca or None,
+            cert_file=trust.certificate or None,
+            key_file=trust.key or None,
+        )
 
     def get(self, *path: str, **wanted: Any) -> dict[str, Any]:
         """The answer to a question. `ToolError`, with the receiver's reason."""

@@ -60,6 +60,12 @@ class Figures(Collector):
             (CounterMetricFamily, "spans_refused", "refused", "Spans that it refused for good."),
             (GaugeMetricFamily, "stuck", "stuck", "1: nothing gets through."),
             (
+                GaugeMetricFamily,
+                "behind",
+                "behind",
+                "Spans and facts of the store that it has not got to yet.",
+            ),
+            (
                 CounterMetricFamily,
                 "traces_left_out",
                 "left_out",

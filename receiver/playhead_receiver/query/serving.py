@@ -30,6 +30,8 @@ class Forwarded(msgspec.Struct, frozen=True):
     dropped: int = 0
     """Of them, those for which its queue had no room."""
     waiting: int = 0
+    behind: int = 0
+    """Spans and facts of the store that it has not got to yet."""
 
 
 class Serving:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from playhead_receiver.store.frames import compress, decompress
+from playhead_receiver.store.frames import compress, decoded, decompress
 
 BLOCK_BYTES = 1024 * 1024
 """Plain bytes of frames that one block takes before the next one begins."""
@@ -25,5 +25,5 @@ def pack_block(frames: Mapping[int, bytes]) -> bytes:
 
 
 def open_block(data: bytes) -> dict[int, bytes]:
-    """The inverse of `pack_block`."""
-    return {id: bytes(plain) for id, plain in _decode.decode(decompress(data)).items()}
+    """The inverse of `pack_block`. `CorruptTape`."""
+    return {id: bytes(plain) for id, plain in decoded(_decode, decompress(data)).items()}

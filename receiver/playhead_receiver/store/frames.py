@@ -3,26 +3,47 @@
 from __future__ import annotations
 
 import threading
+from typing import TypeVar
 
+import msgspec
 import zstandard
 
+from playhead_semconv.errors import CorruptTape
+
 LEVEL = 3
+T = TypeVar("T")
 
 _local = threading.local()
 
 
 def compress(data: bytes, level: int = LEVEL) -> bytes:
-    """One zstd frame."""
+    """One zstd frame, with a checksum."""
     if not hasattr(_local, "compressors"):
         _local.compressors = dict[int, zstandard.ZstdCompressor]()
     known: dict[int, zstandard.ZstdCompressor] = _local.compressors
     if level not in known:
-        known[level] = zstandard.ZstdCompressor(level=level)
+        known[level] = zstandard.ZstdCompressor(level=level, write_checksum=True)
     return known[level].compress(data)
 
 
 def decompress(data: bytes) -> bytes:
-    """The inverse of `compress`."""
+    """The inverse of `compress`. `CorruptTape`."""
     if not hasattr(_local, "decompressor"):
         _local.decompressor = zstandard.ZstdDecompressor()
-    return _local.decompressor.decompress(data)
+    try:
+        return _local.decompressor.decompress(data)
+    except zstandard.ZstdError as problem:
+        raise damaged(problem) from problem
+
+
+def decoded(decoder: msgspec.msgpack.Decoder[T], plain: bytes) -> T:
+    """What a plain frame says. `CorruptTape`."""
+    try:
+        return decoder.decode(plain)
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise damaged(problem) from problem
+
+
+def damaged(problem: Exception) -> CorruptTape:
+    """A frame that is not what was written."""
+    return CorruptTape(f"a frame is damaged: {problem}", hint="playhead verify")

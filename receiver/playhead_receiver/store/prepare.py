@@ -23,7 +23,7 @@ from playhead_receiver.span_view import (
 )
 from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.cutting import CutSpan, Cutter
-from playhead_receiver.store.frames import compress, decompress
+from playhead_receiver.store.frames import compress, decoded, decompress
 from playhead_receiver.store.protocol import Batch, Place, ReadSpan, StoredSpan
 from playhead_receiver.store.seams import FAMILY_ATTRIBUTES
 from playhead_semconv.facts import Content, Fact, digest_of
@@ -149,17 +149,17 @@ def offloads(batch: Batch) -> bool:
 
 def blob_digests(offloaded: bytes | None) -> set[bytes]:
     """Digests of the blobs that a `FactRun` needs."""
-    return set() if offloaded is None else set(_decode_digests.decode(offloaded).values())
+    return set() if offloaded is None else set(decoded(_decode_digests, offloaded).values())
 
 
 def bare_run(data: bytes) -> list[Fact]:
-    """The facts of a `FactRun`'s frame, without the bodies that lie in the blobs."""
-    return _decode_facts.decode(decompress(data))
+    """The facts of a `FactRun`'s frame, without the bodies that lie in the blobs. `CorruptTape`."""
+    return decoded(_decode_facts, decompress(data))
 
 
 def pack_bare(facts: list[Fact], offloaded: bytes | None) -> tuple[bytes, bytes | None]:
     """Frame and blobs of what `bare_run` gave and was changed since: bodies may have gone."""
-    places = {} if offloaded is None else _decode_digests.decode(offloaded)
+    places = {} if offloaded is None else decoded(_decode_digests, offloaded)
     kept = {fact.seq: places[fact.seq] for fact in facts if fact.body and fact.seq in places}
     return compress(_encode_facts(facts)), _encode_facts(kept) if kept else None
 
@@ -169,7 +169,7 @@ def open_run(data: bytes, offloaded: bytes | None, blobs: Blobs) -> list[Fact]:
     facts = bare_run(data)
     if offloaded is None:
         return facts
-    places = _decode_digests.decode(offloaded)
+    places = decoded(_decode_digests, offloaded)
     for place, fact in enumerate(facts):
         digest = places.get(fact.seq)
         if digest is not None and fact.body is not None:

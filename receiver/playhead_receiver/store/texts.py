@@ -21,6 +21,7 @@ from typing import Any
 import msgspec
 
 from playhead_receiver.store.cutting import check_of, together
+from playhead_receiver.store.frames import decoded
 from playhead_semconv.errors import CorruptTape, StoreError
 
 PLACE_BITS = 24
@@ -35,6 +36,11 @@ _decode: msgspec.msgpack.Decoder[list[Any]] = msgspec.msgpack.Decoder(list[Any])
 def address_of(frame: int, place: int) -> int:
     """Where the item at ``place`` of ``frame`` is found."""
     return frame << PLACE_BITS | place
+
+
+def last_address(frame: int) -> int:
+    """The highest address of a frame; where texts are deleted it stands for all of them."""
+    return address_of(frame + 1, 0) - 1
 
 
 def frame_of(address: int) -> int:
@@ -53,8 +59,8 @@ def absolute(address: int, frame: int) -> int:
 
 
 def items_of(plain: bytes) -> list[Any]:
-    """The items of a plain frame; None where one was deleted."""
-    return _decode.decode(plain)
+    """The items of a plain frame; None where one was deleted. `CorruptTape`."""
+    return decoded(_decode, plain)
 
 
 def addresses_in(item: Any, frame: int) -> list[int]:
@@ -153,7 +159,7 @@ class Texts:
     def _open(self, frame: int, found: Mapping[int, bytes]) -> list[Any]:
         for other, plain in found.items():
             if other not in self._frames:
-                self._frames[other] = (_decode.decode(plain), len(plain))
+                self._frames[other] = (items_of(plain), len(plain))
                 self._frames_bytes += len(plain)
         self._frames.move_to_end(frame)
         items = self._frames[frame][0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -27,6 +28,8 @@ class Finding(msgspec.Struct, frozen=True):
     """``database``, ``span``, ``text``, ``link``, ``facts``, ``blob`` or ``run``."""
     where: str
     problem: str
+    runs: list[str] = []
+    """Trace ids of the runs that it concerns, as far as that is known."""
 
 
 class Deleted(msgspec.Struct, frozen=True):
@@ -105,6 +108,10 @@ class Upkeep(Store, Protocol):
 
         What is stored is the same afterwards, in fewer bytes.
         """
+        ...
+
+    def housekeeping(self) -> AbstractContextManager[bool]:
+        """Whether no other receiver keeps this store in order; then none does in the ``with`` block."""
         ...
 
     def index(self) -> int:

@@ -94,6 +94,38 @@ def test_the_description_has_every_endpoint(guarded: tuple[Receiver, dict[str, s
     assert set(scopes(FACES).values()) == {"read"}
 
 
+def test_whatever_is_read_is_written_down(guarded: tuple[Receiver, dict[str, str]]):
+    """But for what tells nothing of runs."""
+    receiver, tokens = guarded
+    silent = ("/metrics", "/api/echo", "/api/status/buildinfo", "/capabilities")
+    window = "query.start_time_min=2020-01-01T00:00:00Z&query.start_time_max=2040-01-01T00:00:00Z"
+    questions = {
+        "/v3/traces": window,
+        "/v3/trace-summaries": window,
+        "/metrics/query": "q={}|rate()",
+        "/metrics/query_range": "q={}|rate()",
+    }
+
+    def notes() -> list[dict[str, str]]:
+        url = f"{receiver.query_endpoint}/v1/audit"
+        headers = {"authorization": f"Bearer {tokens['admin']}"}
+        return httpx.get(url, params={"limit": 1}, headers=headers).json()["notes"]
+
+    asking = sorted((one for one in ENDPOINTS.items() if one[1] is not None), key=str)
+    for method, path in [*(one for one, _ in asking if one[0] == "GET"), *OF_FACES]:
+        if path.endswith(silent) or path == "/v1/audit":
+            continue
+        question = next((q for end, q in questions.items() if path.endswith(end)), "")
+        answer = asked(receiver, method, f"{path}?{question}" if question else path, tokens["read"])
+        if answer.status_code == 501:
+            continue
+        assert answer.status_code == 200, (path, answer.text)
+        (last,) = notes()
+        assert (last["name"], last["action"] in ("read", "search", "export")) == ("read", True), path
+    notes()
+    assert [(note["name"], note["subject"]) for note in notes()] == [("admin", "audit")]
+
+
 # What deletes comes last, the run itself behind all.
 @pytest.mark.parametrize(
     ("method", "path"), sorted(ENDPOINTS, key=lambda one: (one[0] == "DELETE", -len(one[1]), one))

@@ -1,7 +1,7 @@
-"""Tokens, tenants, TLS and the audit log."""
+"""Tokens, tenants and the audit log."""
 
 import json
-import ssl
+import os
 import stat
 import subprocess
 import sys
@@ -13,7 +13,6 @@ from typing import Any
 import grpc
 import httpx
 import pytest
-import trustme
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import span_of
@@ -21,7 +20,10 @@ from support.cli import CommandLine, refund, store_run
 
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import FILE, AccessFile
-from playhead_receiver.listening import Tls
+from playhead_receiver.faces.routes import FACES
+from playhead_receiver.faces.shown import Limits
+from playhead_receiver.lock import running
+from playhead_receiver.query.app import scopes
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import open_store
 from playhead_semconv.errors import ConfigurationError, UsageError
@@ -110,6 +112,104 @@ def test_what_is_revoked_is_closed_at_once(tmp_path: Path, book: TokenBook):
         assert httpx.post(url, headers=PROTOBUF | bearer(text)).status_code == 401
 
 
+def test_the_first_token_closes_a_receiver_that_was_open(tmp_path: Path, book: TokenBook):
+    def answers(receiver: Receiver, headers: dict[str, str]) -> list[int]:
+        return [
+            httpx.post(f"{receiver.http_endpoint}/v1/traces", headers=PROTOBUF | headers).status_code,
+            httpx.get(f"{receiver.query_endpoint}/v1/runs", headers=headers).status_code,
+            httpx.get(f"{receiver.query_endpoint}/tempo/api/echo", headers=headers).status_code,
+        ]
+
+    def code(receiver: Receiver) -> grpc.StatusCode:
+        with grpc.insecure_channel(receiver.grpc_endpoint) as channel:
+            try:
+                channel.unary_unary(TRACES)(b"", timeout=20)
+            except grpc.RpcError as problem:
+                return problem.code()
+        return grpc.StatusCode.OK
+
+    ports = {"http_port": 0, "grpc_port": 0, "query_port": 0}
+    with Receiver(tmp_path, guarded=True, **ports) as receiver:
+        assert (answers(receiver, {}), code(receiver)) == ([200] * 3, grpc.StatusCode.OK)
+        _, text = book.create("ci", ["admin"])
+        assert (answers(receiver, {}), code(receiver)) == ([401] * 3, grpc.StatusCode.UNAUTHENTICATED)
+        assert answers(receiver, bearer(text)) == [200] * 3
+        book.revoke("ci")
+        assert answers(receiver, {}) == answers(receiver, bearer(text)) == [401] * 3
+        owner = running(tmp_path)
+        assert owner is not None and answers(receiver, bearer(owner.key)) == [200] * 3
+    with Receiver(tmp_path, guarded=True, **ports) as receiver:
+        assert answers(receiver, {}) == [200] * 3
+        assert owner.key != running(tmp_path).key  # type: ignore[union-attr]
+
+
+def test_the_command_line_says_what_the_first_and_the_last_token_do(playhead: CommandLine):
+    assert "asks for a token" not in playhead("token", "create", "early").err
+    assert playhead("token", "revoke", "early").err.endswith("open to everybody on this machine\n")
+    with Receiver(playhead.data_dir, http_port=0, grpc_port=None, query_port=0, guarded=True):
+        made = playhead("token", "create", "ci").err
+        assert f"process {os.getpid()} asks for a token from now on" in made
+        assert "asks for a token" not in playhead("token", "create", "more").err
+        assert "no token is left" not in playhead("token", "revoke", "more").err
+
+
+def test_a_page_that_has_its_name_point_here_reads_nothing(tmp_path: Path, book: TokenBook):
+    limits = Limits(url="https://runs.example:8443/api")
+    with Receiver(
+        tmp_path, http_port=0, grpc_port=None, query_port=0, guarded=True, faces=limits
+    ) as receiver:
+
+        def status(host: str, path: str = "/v1/runs", **headers: str) -> int:
+            answer = httpx.get(f"{receiver.query_endpoint}{path}", headers={"host": host, **headers})
+            return answer.status_code
+
+        for name in ("127.0.0.1:4319", "localhost", "LOCALHOST:4319", "[::1]:4319", "runs.example"):
+            assert status(name) == 200, name
+        for name in ("evil.example:4319", "127.0.0.1.evil.example", "localhost.evil.example"):
+            assert {status(name, path) for path in ("/v1/runs", "/api/echo", "/openapi.json")} == {421}
+        token = bearer(book.create("grafana", ["read"])[1])
+        assert (status("evil.example"), status("evil.example", **token)) == (401, 200)
+
+
+def test_no_route_shows_one_tenant_what_another_has(tmp_path: Path, book: TokenBook):
+    secret, trace_id = "unheard-of", (b"\7" * 16).hex()
+    tokens = {one: book.create(one, ["ingest", "read"], tenant=one)[1] for one in ("one", "two")}
+    window = "start=0&end=9999999999&query.start_time_min=2020-01-01T00:00:00Z"
+    window += "&query.start_time_max=2040-01-01T00:00:00Z&left=last&right=last"
+    queries = {
+        "/v1/search": "word",
+        "/api/search": "{}",
+        "/metrics/query": "{}|rate() by (span.text)",
+        "/metrics/query_range": "{}|rate() by (span.text)",
+    }
+    fields = {"{run}": trace_id, "{trace_id}": trace_id, "{span_id}": f"{1:016x}"}
+    fields |= {"{service}": "agent", "{tag:path}": "span.text"}
+    shown: dict[str, set[str]] = {one: set() for one in tokens}
+    with Receiver(tmp_path, http_port=0, grpc_port=None, query_port=0, guarded=True) as receiver:
+        more = {"gen_ai.conversation.id": secret, "gen_ai.request.model": secret}
+        body = body_of(bytes.fromhex(trace_id), text=f"the word {secret}", **more)
+        url = f"{receiver.http_endpoint}/v1/traces"
+        sent = httpx.post(url, content=body, headers=PROTOBUF | bearer(tokens["one"]))
+        assert sent.status_code == 200
+        while receiver.tenants.house("one").store.index():
+            pass
+        for method, path in {**scopes(), **scopes(FACES)}:
+            if method != "GET" or path in ("/v1/live", "/v1/audit"):
+                continue
+            query = next((one for end, one in queries.items() if path.endswith(end)), "")
+            place = path
+            for name, value in fields.items():
+                place = place.replace(name, value)
+            for tenant, token in tokens.items():
+                answer = httpx.get(
+                    f"{receiver.query_endpoint}{place}?{window}&q={query}", headers=bearer(token)
+                )
+                if secret in answer.text:
+                    shown[tenant].add(path)
+    assert shown["two"] == set()
+    assert len(shown["one"]) >= 20, shown
+
+
 def test_elsewhere_than_loopback_with_a_token_of_the_folder(tmp_path: Path, book: TokenBook):
     with pytest.raises(ConfigurationError, match="there is no token"):
         Receiver(tmp_path, host="0.0.0.0", http_port=0, grpc_port=None).start()
@@ -191,72 +291,6 @@ def test_the_audit_log_is_read_page_by_page_and_bounded(tmp_path: Path, monkeypa
     assert [int(note.subject) for note in first + rest] == list(range(44, 19, -1))
     assert audit.notes("other") == []
     file.close()
-
-
-@pytest.fixture(scope="module")
-def certificates(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tls, Path, Path]:
-    """Of the server, of who has signed it, and of a client."""
-    folder = tmp_path_factory.mktemp("tls")
-    authority = trustme.CA()
-    server, client = authority.issue_cert("127.0.0.1", "localhost"), authority.issue_cert("me@x.org")
-    paths = {name: folder / f"{name}.pem" for name in ("ca", "cert", "key", "client")}
-    authority.cert_pem.write_to_path(paths["ca"])
-    server.cert_chain_pems[0].write_to_path(paths["cert"])
-    server.private_key_pem.write_to_path(paths["key"])
-    client.private_key_and_cert_chain_pem.write_to_path(paths["client"])
-    return Tls(str(paths["cert"]), str(paths["key"])), paths["ca"], paths["client"]
-
-
-def test_everything_over_tls(tmp_path: Path, certificates: tuple[Tls, Path, Path]):
-    tls, ca, _ = certificates
-    context = ssl.create_default_context(cafile=str(ca))
-    with (
-        Receiver(tmp_path, http_port=0, grpc_port=0, query_port=0, tls=tls) as receiver,
-        httpx.Client(verify=context) as client,
-    ):
-        assert receiver.http_endpoint.startswith("https://")
-        body = body_of(b"t" * 16)
-        url = f"{receiver.http_endpoint}/v1/traces"
-        assert client.post(url, content=body, headers=PROTOBUF).status_code == 200
-        credentials = grpc.ssl_channel_credentials(ca.read_bytes())
-        with grpc.secure_channel(receiver.grpc_endpoint, credentials) as channel:
-            channel.unary_unary(TRACES)(body_of(b"u" * 16), timeout=20)
-        assert len(client.get(f"{receiver.query_endpoint}/v1/runs").json()["runs"]) == 2
-        with pytest.raises(httpx.HTTPError):
-            httpx.get(receiver.query_endpoint.replace("https", "http") + "/health")
-
-
-def test_those_without_a_certificate_are_not_let_in(
-    tmp_path: Path, certificates: tuple[Tls, Path, Path]
-):
-    tls, ca, mine = certificates
-    mutual = Tls(tls.certificate, tls.key, str(ca))
-    with Receiver(tmp_path, http_port=0, grpc_port=0, query_port=0, tls=mutual) as receiver:
-        context = ssl.create_default_context(cafile=str(ca))
-        for endpoint in (receiver.http_endpoint, receiver.query_endpoint):
-            with httpx.Client(verify=context) as client, pytest.raises(httpx.HTTPError):
-                client.get(f"{endpoint}/health")
-        credentials = grpc.ssl_channel_credentials(ca.read_bytes())
-        with (
-            grpc.secure_channel(receiver.grpc_endpoint, credentials) as channel,
-            pytest.raises(grpc.RpcError),
-        ):
-            channel.unary_unary(TRACES)(b"", timeout=5)
-        context.load_cert_chain(mine)
-        with httpx.Client(verify=context) as client:
-            for endpoint in (receiver.http_endpoint, receiver.query_endpoint):
-                assert client.get(f"{endpoint}/health").status_code == 200
-        pem = mine.read_bytes()
-        credentials = grpc.ssl_channel_credentials(ca.read_bytes(), pem, pem)
-        with grpc.secure_channel(receiver.grpc_endpoint, credentials) as channel:
-            channel.unary_unary(TRACES)(b"", timeout=20)
-
-
-def test_tls_that_cannot_be_used_is_said_at_once(tmp_path: Path, certificates: tuple[Tls, Path, Path]):
-    tls, ca, _ = certificates
-    receiver = Receiver(tmp_path, http_port=0, grpc_port=None, tls=Tls(str(ca), tls.key))
-    with pytest.raises(ConfigurationError, match="cannot be used"):
-        receiver.start()
 
 
 def test_nothing_of_a_request_is_in_the_logs(tmp_path: Path, book: TokenBook):

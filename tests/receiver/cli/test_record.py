@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 from support.cli import CommandLine
 
+from playhead_receiver.access import TokenBook
+from playhead_receiver.access.database import AccessFile
 from playhead_receiver.cli.agent import Agent, agent_python, parse_agent
 from playhead_receiver.cli.housing import housing
 from playhead_receiver.lock import WriterLock, running
@@ -276,10 +278,10 @@ def test_when_the_receiver_that_was_found_goes_away_another_is_embedded(tmp_path
     other = Receiver(tmp_path, http_port=0, grpc_port=None)
     other.start()
     with housing(Settings(data_dir=str(tmp_path))) as house:
-        assert house.endpoint() == other.http_endpoint
+        assert house.listening().http == other.http_endpoint
         assert not house.embedded
         other.stop()
-        endpoint = house.endpoint()
+        endpoint = house.listening().http
         assert house.embedded
         assert running(tmp_path).http == endpoint  # type: ignore[union-attr]
     assert running(tmp_path) is None
@@ -292,6 +294,34 @@ def test_a_receiver_that_has_the_lock_and_does_not_listen_yet_is_waited_for(tmp_
     timer = threading.Timer(0.2, lambda: lock.announce("http://127.0.0.1:9", ""))
     timer.start()
     with housing(Settings(data_dir=str(tmp_path))) as house:
-        assert house.endpoint() == "http://127.0.0.1:9"
+        assert house.listening().http == "http://127.0.0.1:9"
     timer.join()
     lock.release()
+
+
+def test_the_owner_of_the_data_folder_records_to_a_receiver_that_asks_for_tokens(
+    tmp_path: Path, environ: dict[str, str]
+):
+    import httpx
+
+    file = AccessFile(tmp_path / "data")
+    TokenBook(file).create("ci", ["ingest"])
+    file.close()
+    with Receiver(
+        tmp_path / "data", http_port=0, grpc_port=None, query_port=0, guarded=True
+    ) as receiver:
+        assert httpx.post(f"{receiver.http_endpoint}/v1/traces").status_code == 401
+        script = tmp_path / "agent.py"
+        script.write_text(
+            "from opentelemetry import trace\ntrace.get_tracer('t').start_span('s').end()\n"
+        )
+        words = [sys.executable, "-m", "playhead_receiver", "record", str(script)]
+        done = subprocess.run(words, env=environ, capture_output=True, text=True, cwd=tmp_path)
+        assert (done.returncode, "not delivered" in done.stderr) == (0, False), done.stderr
+        found = running(tmp_path / "data")
+        assert found is not None
+        headers = {"authorization": f"Bearer {found.key}"}
+        listed = httpx.get(f"{receiver.query_endpoint}/v1/runs", headers=headers).json()
+        assert [one["name"] for one in listed["runs"]] == ["agent-1"]
+        assert found.key not in done.stderr
+    assert (tmp_path / "data" / "receiver.lock").read_bytes() == b""

@@ -32,12 +32,44 @@ def test_a_store_that_is_whole_and_one_that_is_not(playhead: CommandLine):
     database.execute("DELETE FROM fact_run")
     database.close()
     found = playhead("verify")
-    assert (found.status, found.lines) == (
-        1,
-        ["facts process 1: the numbers that are here are not those that are listed"],
-    )
+    (line,) = found.lines
+    assert found.status == 1
+    assert line.startswith(f"facts {bytes(range(16)).hex()}: 0-")
+    assert line.endswith("came in and are not here")
+    assert "it concerns 1 run: refund-1; all others are whole" in found.err
+    assert "to let go of what is damaged: playhead delete refund-1" in found.err
     (problem,) = json.loads(playhead("verify", "--json").out)["findings"]
-    assert problem["what"] == "facts"
+    assert (problem["what"], problem["runs"]) == ("facts", ["refund-1"])
+    assert playhead("delete", "refund-1", "--yes").status == 0
+    assert playhead("verify").status == 0
+
+
+def test_the_stores_of_tenants_are_checked_too(playhead: CommandLine):
+    place = playhead.data_dir / "tenants" / "acme"
+    store_run(playhead.data_dir, refund())
+    store_run(place, refund())
+    database = apsw.Connection(str(place / "store.sqlite"))
+    database.execute("UPDATE bundle SET data = x'00'")
+    database.close()
+    found = playhead("verify")
+    assert found.status == 1
+    assert {line.partition(": ")[0] for line in found.lines} == {"tenant acme"}
+    assert "tenant acme: it concerns 1 run: refund-1; all others are whole" in found.err
+
+
+def test_a_file_that_is_damaged_itself_is_said(playhead: CommandLine):
+    store_run(playhead.data_dir, refund())
+    path = playhead.data_dir / "store.sqlite"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:4096] + bytes(8192) + whole[3 * 4096 :])
+    found = playhead("verify")
+    assert found.status == 1
+    assert found.lines[0].startswith("database store.sqlite: ")
+    assert "the file itself is damaged: playhead restore FOLDER --data-dir NEW" in found.err
+    path.write_bytes(b"no database " * 1000)
+    found = playhead("ls")
+    assert "is damaged and cannot be used" in found.err
+    assert "puts back a backup" in found.err
 
 
 def test_runs_go_when_their_time_is_over_and_a_held_one_stays(playhead: CommandLine):
@@ -45,14 +77,14 @@ def test_runs_go_when_their_time_is_over_and_a_held_one_stays(playhead: CommandL
     second = store_run(playhead.data_dir, refund(NOW_TRACE, NOW_INSTANCE))
     assert playhead("gc").err == "playhead: deleted 0 runs: 0 spans, 0 facts, 0 blobs\n"
     assert playhead("gc", "--mark", first, "held").err == f"playhead: {first} is held\n"
-    assert playhead("gc", "--failure", "1s", "--dry-run").lines == [second]
-    looked = json.loads(playhead("gc", "--agent", "refund=1s", "-n", "--json").out)
+    assert playhead("gc", "--failure", "0s", "--dry-run").lines == [second]
+    looked = json.loads(playhead("gc", "--agent", "refund=0s", "-n", "--json").out)
     assert looked == {"schema_version": 1, "would_delete": [second], "above_budget_bytes": 0}
-    done = json.loads(playhead("gc", "--failure", "1s", "--json", "--yes").out)
+    done = json.loads(playhead("gc", "--failure", "0s", "--json", "--yes").out)
     assert (done["deleted"]["runs"], done["wiped"]) == (1, True)
     assert names(playhead.data_dir) == [first]
     playhead("gc", "--unmark", first, "held")
-    assert "deleted 1 run:" in playhead("gc", "--failure", "1s", "--yes").err
+    assert "deleted 1 run:" in playhead("gc", "--failure", "0s", "--yes").err
     assert names(playhead.data_dir) == []
     assert playhead("verify").status == 0
 

@@ -12,7 +12,7 @@ from support.batches import START_NS, span_of
 from support.handmade import TRACE
 from support.viewers import STREAMS, Ask, jaeger, jaeger_query, spans_of
 
-from playhead_receiver.access import TokenBook
+from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.faces.jaeger.finding import Wanted
 from playhead_receiver.faces.jaeger.messages import MESSAGES
@@ -233,3 +233,44 @@ def test_who_may_not_read_is_refused(tmp_path: Any):
             assert code(method, None) == grpc.StatusCode.UNAUTHENTICATED
             assert code(method, sender) == grpc.StatusCode.PERMISSION_DENIED
             assert code(method, reader) == grpc.StatusCode.OK
+
+
+def test_any_time_that_can_be_said_may_be_asked_for(receiver: Receiver, ask: Ask):
+    keep(receiver, span_of(b"j" * 16, 1))
+    wanted = jaeger_query(search_depth=10)
+    wanted.start_time_max.FromJsonString("9999-12-31T23:59:59Z")
+    assert b"j" * 16 in {one.trace_id for one in spans_of(*ask("FindTraces", query=wanted))}
+    wanted.start_time_min.FromJsonString("9999-12-31T23:59:59Z")
+    assert spans_of(*ask("FindTraces", query=wanted)) == []
+
+
+def test_who_has_read_what_is_written_down(tmp_path: Any):
+    file = AccessFile(tmp_path)
+    metadata = (("authorization", f"Bearer {TokenBook(file).create('viewer', ['read'])[1]}"),)
+    with Receiver(tmp_path, http_port=0, grpc_port=0, guarded=True) as running:
+        keep(running, span_of(b"j" * 16, 1))
+        with grpc.insecure_channel(running.grpc_endpoint) as channel:
+
+            def ask(method: str, query: Any) -> None:
+                service = "Dependency" if "Dependencies" in method else "Trace"
+                path = f"/jaeger.storage.v2.{service}Reader/{method}"
+                make = channel.unary_stream if method in STREAMS else channel.unary_unary
+                found: Any = make(path)(query.SerializeToString(), metadata=metadata, timeout=20)
+                _ = list(found) if not isinstance(found, bytes) else found
+
+            by_id = MESSAGES["GetTracesRequest"]()
+            for trace_id in (b"j" * 16, b"k" * 16):
+                by_id.query.add(trace_id=trace_id)
+            ask("GetTraces", by_id)
+            finding = ("FindTraces", "FindTraceIDs", "FindTraceSummaries")
+            for method in (*finding, "GetServices", "GetOperations", "GetDependencies"):
+                ask(method, MESSAGES[f"{method}Request"]())
+    notes = Audit(file).notes("")
+    file.close()
+    assert {(note.name, note.action) for note in notes} == {("viewer", "read")}
+    assert [note.subject for note in reversed(notes)] == [
+        (b"j" * 16).hex(),
+        (b"k" * 16).hex(),
+        (b"j" * 16).hex(),
+        *("traces", "traces", "services", "operations", "dependencies"),
+    ]

@@ -25,16 +25,17 @@ def command(session: Session, file: Path, partial: bool) -> int:
     A damaged file is refused with the position of the damage. Exit status 1 when something in it was
     not taken.
     """
-    from playhead_exporter.shipping.endpoint import Endpoint
-    from playhead_exporter.shipping.http import HttpTransport
+    from playhead_exporter.shipping.transports import transport_opener
+    from playhead_receiver.cli.agent import delivering_to
     from playhead_receiver.cli.housing import housing
     from playhead_receiver.transfer import incoming
 
     found = incoming(file, partial=partial)
     before = _position(session)
     with housing(session.settings) as house:
-        endpoint = Endpoint.parse(house.endpoint(), "http/protobuf")
-        transport = HttpTransport(endpoint, session.settings.token, "")
+        settings = delivering_to(session.settings, house.listening())
+        _, open_transport = transport_opener(settings)
+        transport = open_transport()
         try:
             rejected = found.send(transport)
         finally:

@@ -22,22 +22,29 @@ from playhead_semconv.errors import StoreBusy, UsageError
 def command(session: Session, url: str | None) -> None:
     """Serve runs to an agent over MCP, on stdin and stdout: lists, trees, messages, search, comparison.
 
-    The token for the query API, where it needs one, is PLAYHEAD_TOKEN with the scope read.
+    The token for the query API, where it needs one, is PLAYHEAD_TOKEN with the scope read; for the
+    receiver of the data folder none is needed.
     """
     if importlib.util.find_spec("mcp") is None:
         raise UsageError("the package mcp is not installed", hint="pip install 'playhead-receiver[mcp]'")
+    from playhead_exporter.shipping.trust import Trust
     from playhead_receiver.mcp.server import QueryApi, mcp_server
 
+    given = session.settings
+    trust = Trust(given.certificate, given.client_certificate, given.client_key)
     with _answering(session, url) as (where, token):
-        mcp_server(QueryApi(where, token), version("playhead-receiver")).run("stdio")
+        mcp_server(QueryApi(where, token, trust), version("playhead-receiver")).run("stdio")
 
 
 @contextmanager
 def _answering(session: Session, url: str | None) -> Generator[tuple[str, str]]:
     """Where the query API is, and the token for it."""
     found = running(session.data_dir)
-    if url or (found is not None and found.query):
-        yield url or (found.query if found is not None else ""), session.settings.token
+    if url:
+        yield url, session.settings.token
+        return
+    if found is not None and found.query:
+        yield found.query, session.settings.token or found.key
         return
     if found is not None:
         raise StoreBusy(

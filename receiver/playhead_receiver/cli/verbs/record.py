@@ -66,7 +66,7 @@ def command(session: Session, python: str, checks: tuple[Path, ...], words: tupl
 def _recorded(session: Session, agent: Agent, python: str, house: Housing | None) -> int:
     """Run the agent, then see that all of it is kept. Its exit status."""
     environ = recorded_environment(
-        os.environ, session.resolved, None if house is None else house.endpoint()
+        os.environ, session.resolved, None if house is None else house.listening()
     )
     since_ns = time.time_ns()
     try:
@@ -88,7 +88,7 @@ def _conclude(session: Session, pid: int, status: int, since_ns: int, house: Hou
 
     settings = session.settings
     if house is not None:
-        settings = delivering_to(settings, house.endpoint())
+        settings = delivering_to(settings, house.listening())
     report = push(settings)
     if report.problem:
         session.say(f"not everything is delivered: {report.problem}")

@@ -53,7 +53,7 @@ def push(session: Session) -> int:
     settings = session.settings
     with housing(session.settings) as house:
         if session.resolved.origins["endpoint"] == "default":
-            settings = delivering_to(settings, house.endpoint())
+            settings = delivering_to(settings, house.listening())
         report = deliver(settings)
     left = [one for one in report.remaining if not one.alive]
     tally = report.tally

@@ -24,7 +24,10 @@ SCOPES = ("ingest", "read", "control", "admin")
 
 @click.group("token", cls=Verbs, short_help="make and revoke tokens")
 def command() -> None:
-    """Make tokens and revoke them. A data folder that has any is open to those who bring one."""
+    """Make tokens and revoke them. A data folder that has any is open to those who bring one.
+
+    The command line on this machine needs none: it may read the folder.
+    """
 
 
 @verb("create")
@@ -55,8 +58,9 @@ def create(
         return
     click.echo(text)
     session.say("this is shown once; export PLAYHEAD_TOKEN=…")
-    if first and running(session.data_dir) is not None:
-        session.say("a receiver that began without tokens asks for them when it is started again")
+    found = running(session.data_dir)
+    if first and found is not None and found.query:
+        session.say(f"process {found.pid} asks for a token from now on: agents, viewers, Collectors")
 
 
 @verb("list")
@@ -83,11 +87,14 @@ def revoke(session: Session, token: str) -> None:
     """End a token, at once, or all of a name."""
     with _book(session) as book:
         ended = book.revoke(token)
+        open_again = not book.any_live()
     if session.as_json:
         session.print_json({"schema_version": SCHEMA_VERSION, "tokens": [_plain(one) for one in ended]})
         return
     for one in ended:
         session.say(f"{one.name} ({one.id}) opens nothing any more")
+    if open_again:
+        session.say("no token is left: the next playhead up is open to everybody on this machine")
 
 
 for one in (create, list_all, revoke):

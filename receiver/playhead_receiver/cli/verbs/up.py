@@ -78,10 +78,8 @@ def command(
 ) -> None:
     """Take OTLP from anybody on this machine and keep it, until ^C. Port 0 is any free one.
 
-    A data folder that has tokens (playhead token create) is open to those who bring one.
+    As soon as the data folder has a token (playhead token create), it is open to those who bring one.
     """
-    from playhead_receiver.access import TokenBook
-    from playhead_receiver.access.database import AccessFile
     from playhead_receiver.faces.shown import Limits
     from playhead_receiver.forward import destinations_of
     from playhead_receiver.memory import return_large_blocks
@@ -94,9 +92,6 @@ def command(
     forward = forward or (settings.forward,)
     return_large_blocks()
     sys.setswitchinterval(SWITCH_S)
-    file = AccessFile(session.data_dir)
-    has_tokens = TokenBook(file).any_live()
-    file.close()
     receiver = Receiver(
         session.data_dir,
         store=settings.store,
@@ -107,7 +102,7 @@ def command(
         host=host,
         forward=forward,
         token=settings.token,
-        guarded=has_tokens,
+        guarded=True,
         tls=_tls(tls_cert, tls_key, tls_client_ca),
         limit_bytes=max_request_mib << 20,
         policy=policy_of(settings.retention),
@@ -117,6 +112,7 @@ def command(
         references=References.named(settings.references),
         apart=(os.cpu_count() or 1) > 1,
         search=settings.search,
+        say=session.say,
     )
     # Held back before the receiver starts its threads, so that the signal comes to this line.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)

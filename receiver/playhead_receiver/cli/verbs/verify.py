@@ -2,51 +2,92 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.session import Session
+from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:
+    from playhead_receiver.store import Upkeep
     from playhead_receiver.store.upkeep import Finding
 
 SCHEMA_VERSION = 1
 MOST_SHOWN = 50
+MOST_NAMED = 10
 
 
 @verb("verify", short_help="check the store against its digests")
 def command(session: Session) -> int:
     """Read the whole store, compare it with its digests and look for what is missing.
 
-    May run while a receiver writes. Exit status 1 when something is wrong.
+    So are the stores of all tenants in the data folder. May run while a receiver writes. Exit status 1
+    when something is wrong; stderr then says which runs it concerns, and what can be done.
     """
+    from playhead_receiver.access.tenants import FOLDER
+    from playhead_receiver.backup import tenants_in
     from playhead_receiver.store import open_store
 
-    store = open_store(session.store, read_only=True)
-    try:
-        found = list(store.verify())
-    finally:
-        store.close()
+    places: dict[str, str | Path] = {"": session.store}
+    if not session.settings.store:
+        places |= {one: session.data_dir / FOLDER / one for one in tenants_in(session.data_dir)}
+    said: list[dict[str, Any]] = []
+    for tenant, place in places.items():
+        with closing(open_store(place, read_only=True)) as store:
+            found = list(store.verify())
+            names = _names(store, found)
+        said += [_plain(tenant, one, names) for one in found]
+        if not session.as_json:
+            _say(session, tenant, found, names)
     if session.as_json:
-        session.print_json(
-            {
-                "schema_version": SCHEMA_VERSION,
-                "findings": [
-                    {"what": one.what, "where": one.where, "problem": one.problem} for one in found
-                ],
-            }
-        )
-    else:
-        _say(session, found)
-    return 1 if found else 0
+        session.print_json({"schema_version": SCHEMA_VERSION, "findings": said})
+    elif not said:
+        session.say(f"{session.store_name} is whole")
+    return 1 if said else 0
 
 
-def _say(session: Session, found: list[Finding]) -> None:
+def _names(store: Upkeep, found: list[Finding]) -> dict[str, str]:
+    """The names of the runs that findings concern, by trace id; of those not listed the id."""
+    names: dict[str, str] = {}
+    for trace_id in dict.fromkeys(run for one in found for run in one.runs):
+        try:
+            names[trace_id] = store.resolve(trace_id).name
+        except RunUnknown:
+            names[trace_id] = trace_id
+    return names
+
+
+def _plain(tenant: str, one: Finding, names: dict[str, str]) -> dict[str, Any]:
+    return {
+        "what": one.what,
+        "where": one.where,
+        "problem": one.problem,
+        "runs": [names[run] for run in one.runs],
+        "tenant": tenant,
+    }
+
+
+def _say(session: Session, tenant: str, found: list[Finding], names: dict[str, str]) -> None:
+    from playhead_receiver.cli.views.words import count
+
+    if not found:
+        return
+    whose = f"tenant {tenant}: " if tenant else ""
     for one in found[:MOST_SHOWN]:
-        click.echo(f"{one.what} {one.where}: {one.problem}")
+        click.echo(f"{whose}{one.what} {one.where}: {one.problem}")
     if len(found) > MOST_SHOWN:
         session.say(f"and {len(found) - MOST_SHOWN} more")
-    if not found:
-        session.say(f"{session.store_name} is whole")
+    runs = list(names.values())
+    if any(one.what == "database" for one in found):
+        session.say(f"{whose}the file itself is damaged: playhead restore FOLDER --data-dir NEW")
+    elif runs:
+        named = " ".join(runs[:MOST_NAMED]) + (" …" if len(runs) > MOST_NAMED else "")
+        rest = "; all others are whole" if all(one.runs for one in found) else ""
+        session.say(f"{whose}it concerns {count(len(runs), 'run')}: {named}{rest}")
+        session.say(
+            f"a backup may have them whole; to let go of what is damaged: playhead delete {named}"
+        )

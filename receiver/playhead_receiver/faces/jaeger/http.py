@@ -50,10 +50,12 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
 
     @v3.get("/api/v3/services")
     def v3_services(request: Request, asked: Reading) -> Response:
+        asked.note("read", "services")
         return as_json({"services": services(_traces(request, asked))})
 
     @v3.get("/api/v3/operations")
     def v3_operations(request: Request, asked: Reading) -> Response:
+        asked.note("read", "operations")
         given = request.query_params
         kind = given.get("span_kind", given.get("spanKind", ""))
         found = operations(_traces(request, asked), given.get("service", ""), kind.lower())
@@ -84,6 +86,7 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
     @v3.get("/api/v3/dependencies")
     def v3_dependencies(request: Request, asked: Reading) -> Response:
         start, end = (_moment_v3(request, name) for name in ("startTime", "endTime"))
+        asked.note("read", "dependencies")
         found = dependencies(_traces(request, asked), start, end)
         return as_json({"dependencies": [_dependency(one, str) for one in found]})
 
@@ -93,15 +96,18 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
 
     @legacy.get("/api/services")
     def legacy_services(request: Request, asked: Reading) -> Response:
+        asked.note("read", "services")
         return _data(services(_traces(request, asked)))
 
     @legacy.get("/api/services/{service}/operations")
     def legacy_names(request: Request, asked: Reading, service: str) -> Response:
+        asked.note("read", "operations")
         found = operations(_traces(request, asked), service)
         return _data(sorted({name for name, _ in found}))
 
     @legacy.get("/api/operations")
     def legacy_operations(request: Request, asked: Reading) -> Response:
+        asked.note("read", "operations")
         given = request.query_params
         kind = given.get("spanKind", "").lower()
         found = operations(_traces(request, asked), given.get("service", ""), kind)
@@ -109,11 +115,13 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
 
     @legacy.get("/api/traces")
     def legacy_find(request: Request, asked: Reading) -> Response:
-        asked.note("read", "traces")
         traces, cap = _traces(request, asked), serving_of(request).shown.jaeger
         ids = [trace_id_of(one) for one in request.query_params.getlist("traceID")]
         if not ids:
             ids = [trace.trace_id for trace in find(traces, _wanted_legacy(request))]
+        asked.note("read", "traces")
+        for one in ids:
+            asked.note("read", one.hex())
         shown = [ui_trace(one, traces.envelopes(one, cap)) for one in ids]
         missing = [
             {"code": 404, "msg": "trace not found", "traceID": trace["traceID"]}
@@ -124,6 +132,7 @@ def jaeger_routers(prefix: str = "", *, traces_by_id: bool = True) -> list[APIRo
 
     @legacy.get("/api/dependencies")
     def legacy_dependencies(request: Request, asked: Reading) -> Response:
+        asked.note("read", "dependencies")
         found = dependencies(_traces(request, asked), *_lookback(request))
         return _data([_dependency(one, int) for one in found])
 

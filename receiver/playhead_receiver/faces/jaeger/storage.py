@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import grpc
 from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
-from playhead_receiver.access.guard import Forbidden, Guard, Unauthenticated
+from playhead_receiver.access.audit import Action, Audit
+from playhead_receiver.access.guard import Caller, Forbidden, Guard, Unauthenticated
 from playhead_receiver.faces.capping import LEAST_BYTES, Cap
 from playhead_receiver.faces.jaeger.finding import (
     Wanted,
@@ -32,8 +33,34 @@ SUMMARIES = 200
 """Summaries in one message."""
 
 
-def jaeger_handlers(shown: Shown, guard: Guard) -> list[Any]:
+class Reader:
+    """Who asks, and the traces of its tenant."""
+
+    def __init__(self, caller: Caller, traces: Traces, audit: Audit | None) -> None:
+        """``audit``: None where callers have no names."""
+        self._caller = caller
+        self._audit = audit
+        self.traces = traces
+
+    def note(self, action: Action, subject: str) -> None:
+        """Write down what is read."""
+        if self._audit is not None:
+            who = self._caller
+            self._audit.note(who.token, who.name, who.tenant, action, subject)
+
+
+Admit: TypeAlias = Callable[[grpc.ServicerContext], Reader]
+
+
+def jaeger_handlers(shown: Shown, guard: Guard, audit: Audit) -> list[Any]:
     """Handlers for a gRPC server. Who asks needs the scope ``read``."""
+
+    def admit(context: grpc.ServicerContext) -> Reader:
+        given: dict[str, Any] = dict(context.invocation_metadata())
+        caller = guard.admit(str(given.get("authorization", "")), "read")
+        noted = audit if guard.required or caller.name else None
+        return Reader(caller, shown.traces(caller.tenant), noted)
+
     face = _Face(shown)
     services_: dict[str, dict[str, tuple[Callable[..., Any], bool]]] = {
         "TraceReader": {
@@ -56,7 +83,7 @@ def jaeger_handlers(shown: Shown, guard: Guard) -> list[Any]:
                 make.unary_stream_rpc_method_handler if streams else make.unary_unary_rpc_method_handler
             )
             handlers[name] = kind(
-                (_streaming if streams else _answering)(answer, shown, guard),
+                (_streaming if streams else _answering)(answer, admit),
                 request_deserializer=MESSAGES[f"{name}Request"].FromString,
                 response_serializer=_bytes,
             )
@@ -68,26 +95,20 @@ def _bytes(message: Any) -> bytes:
     return message.SerializeToString()
 
 
-def _admitted(shown: Shown, guard: Guard, context: grpc.ServicerContext) -> Traces:
-    given: dict[str, Any] = dict(context.invocation_metadata())
-    caller = guard.admit(str(given.get("authorization", "")), "read")
-    return shown.traces(caller.tenant)
-
-
-def _answering(answer: Callable[..., Any], shown: Shown, guard: Guard) -> Callable[..., Any]:
+def _answering(answer: Callable[..., Any], admit: Admit) -> Callable[..., Any]:
     def handle(request: Any, context: grpc.ServicerContext) -> Any:
         try:
-            return answer(request, _admitted(shown, guard, context))
+            return answer(request, admit(context))
         except PlayheadError as problem:
             context.abort(_code_of(problem), problem.what)
 
     return handle
 
 
-def _streaming(answer: Callable[..., Any], shown: Shown, guard: Guard) -> Callable[..., Any]:
+def _streaming(answer: Callable[..., Any], admit: Admit) -> Callable[..., Any]:
     def handle(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
         try:
-            for one in answer(request, _admitted(shown, guard, context)):
+            for one in answer(request, admit(context)):
                 if not context.is_active():
                     return
                 yield one
@@ -111,25 +132,31 @@ class _Face:
     def __init__(self, shown: Shown) -> None:
         self._shown = shown
 
-    def get_traces(self, request: Any, traces: Traces) -> Iterator[TracesData]:
+    def get_traces(self, request: Any, reader: Reader) -> Iterator[TracesData]:
         for asked in request.query:
-            yield from chunks(traces, asked.trace_id, self._shown.jaeger)
+            yield from self._trace(reader, asked.trace_id)
 
-    def find_traces(self, request: Any, traces: Traces) -> Iterator[TracesData]:
-        for trace in find(traces, wanted_of(request.query)):
-            yield from chunks(traces, trace.trace_id, self._shown.jaeger)
+    def find_traces(self, request: Any, reader: Reader) -> Iterator[TracesData]:
+        for trace in find(reader.traces, wanted_of(request.query)):
+            yield from self._trace(reader, trace.trace_id)
 
-    def find_trace_ids(self, request: Any, traces: Traces) -> Any:
+    def _trace(self, reader: Reader, trace_id: bytes) -> Iterator[TracesData]:
+        reader.note("read", trace_id.hex())
+        yield from chunks(reader.traces, trace_id, self._shown.jaeger)
+
+    def find_trace_ids(self, request: Any, reader: Reader) -> Any:
+        reader.note("read", "traces")
         answer = MESSAGES["FindTraceIDsResponse"]()
-        for trace in find(traces, wanted_of(request.query)):
+        for trace in find(reader.traces, wanted_of(request.query)):
             found = answer.trace_ids.add(trace_id=trace.trace_id)
             _set_time(found.start, trace.start_ns)
             _set_time(found.end, trace.end_ns)
         return answer
 
-    def find_summaries(self, request: Any, traces: Traces) -> Iterator[Any]:
+    def find_summaries(self, request: Any, reader: Reader) -> Iterator[Any]:
+        reader.note("read", "traces")
         answer = MESSAGES["FindTraceSummariesResponse"]()
-        for trace in find(traces, wanted_of(request.query)):
+        for trace in find(reader.traces, wanted_of(request.query)):
             summary = summary_of(trace)
             added = answer.summaries.add(
                 trace_id=summary.trace_id,
@@ -149,23 +176,26 @@ class _Face:
         if answer.summaries:
             yield answer
 
-    def get_services(self, _: Any, traces: Traces) -> Any:
-        return MESSAGES["GetServicesResponse"](services=services(traces))
+    def get_services(self, _: Any, reader: Reader) -> Any:
+        reader.note("read", "services")
+        return MESSAGES["GetServicesResponse"](services=services(reader.traces))
 
-    def get_operations(self, request: Any, traces: Traces) -> Any:
+    def get_operations(self, request: Any, reader: Reader) -> Any:
+        reader.note("read", "operations")
         answer = MESSAGES["GetOperationsResponse"]()
-        for name, kind in operations(traces, request.service, request.span_kind.lower()):
+        for name, kind in operations(reader.traces, request.service, request.span_kind.lower()):
             answer.operations.add(name=name, span_kind=kind)
         return answer
 
-    def get_dependencies(self, request: Any, traces: Traces) -> Any:
+    def get_dependencies(self, request: Any, reader: Reader) -> Any:
+        reader.note("read", "dependencies")
         answer = MESSAGES["GetDependenciesResponse"]()
         start, end = _time(request, "start_time"), _time(request, "end_time")
-        for parent, child, count in dependencies(traces, start, end):
+        for parent, child, count in dependencies(reader.traces, start, end):
             answer.dependencies.add(parent=parent, child=child, call_count=count, source="playhead")
         return answer
 
-    def get_capabilities(self, _: Any, __: Traces) -> Any:
+    def get_capabilities(self, _: Any, __: Reader) -> Any:
         answer = MESSAGES["GetCapabilitiesResponse"]()
         answer.search.without_service_name = True
         answer.search.same_span_conjunction = True

@@ -113,12 +113,14 @@ def tempo_router(prefix: str = "", *, for_jaeger_too: bool = False) -> APIRouter
 
     @router.get("/api/search/tags")
     def tags_v1(request: Request, asked: Reading) -> Response:
+        asked.note("read", "tags")
         names = tags(_traces(request, asked), _window(request), request.query_params.get("scope", ""))
         names.pop("intrinsic", None)
         return as_json({"tagNames": sorted({name for some in names.values() for name in some})})
 
     @router.get("/api/v2/search/tags")
     def tags_v2(request: Request, asked: Reading) -> Response:
+        asked.note("read", "tags")
         given = request.query_params
         query = _completing(given.get("q", ""))
         names = tags(_traces(request, asked), _window(request), given.get("scope", ""), query)
@@ -128,12 +130,14 @@ def tempo_router(prefix: str = "", *, for_jaeger_too: bool = False) -> APIRouter
 
     @router.get("/api/search/tag/{tag:path}/values")
     def values_v1(request: Request, asked: Reading, tag: str) -> Response:
+        asked.note("read", "tags")
         field = field_of(tag if tag in ("name", "status", "kind") else f".{tag}")
         found = tag_values(_traces(request, asked), field, _window(request))
         return as_json({"tagValues": [text for _, text in found]})
 
     @router.get("/api/v2/search/tag/{tag:path}/values")
     def values_v2(request: Request, asked: Reading, tag: str) -> Response:
+        asked.note("read", "tags")
         query = _completing(request.query_params.get("q", ""))
         limit = _number(request, "limit", MOST, MOST) or MOST
         traces = _traces(request, asked)
@@ -147,6 +151,7 @@ def tempo_router(prefix: str = "", *, for_jaeger_too: bool = False) -> APIRouter
         assert window.start_ns is not None and window.end_ns is not None
         if (window.end_ns - window.start_ns) // step_ns > STEPS:
             raise UsageError(f"more than {STEPS} points: take a longer step")
+        asked.note("read", "metrics")
         exemplars = _number(request, "exemplars", 1, MOST) > 0
         found = query_range(_traces(request, asked), query, window, step_ns, exemplars=exemplars)
         return as_json(found)
@@ -154,6 +159,7 @@ def tempo_router(prefix: str = "", *, for_jaeger_too: bool = False) -> APIRouter
     @router.get("/api/metrics/query")
     def metrics(request: Request, asked: Reading) -> Response:
         query, window = _metric_query(request), _metric_window(request)
+        asked.note("read", "metrics")
         return as_json(instant(_traces(request, asked), query, window))
 
     return router

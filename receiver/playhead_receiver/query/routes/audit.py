@@ -20,4 +20,5 @@ def list_notes(
 ) -> AuditPage:
     """Lines of the audit log of the caller's tenant, newest first."""
     notes = [AuditNote.model_validate(note) for note in asked.notes(before, limit)]
+    asked.note("read", "audit")
     return AuditPage(notes=notes, next=notes[-1].number if len(notes) == limit else None)

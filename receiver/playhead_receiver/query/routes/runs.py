@@ -112,7 +112,9 @@ def export_run(asked: Reading, run: RunName) -> Response:
 @router.get("/v1/runs/{run}/marks")
 def show_marks(asked: Reading, run: RunName) -> Marks:
     """What a person has said of a run."""
-    return _marks(asked, asked.run(run).trace_id)
+    trace_id = asked.run(run).trace_id
+    asked.note("read", trace_id)
+    return _marks(asked, trace_id)
 
 
 @router.put("/v1/runs/{run}/marks/{mark}")

@@ -7,6 +7,7 @@ frames that it holds in one transaction.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ import msgspec
 from playhead_receiver.store.blocks import BLOCK_BYTES, open_block, pack_block
 from playhead_receiver.store.frames import decompress
 from playhead_receiver.store.sql.db import Db
-from playhead_semconv.errors import StoreError
+from playhead_semconv.errors import CorruptTape, StoreError
 
 QUIET_S = 60.0
 """A run to which nothing came for so long is over, whatever its status."""
@@ -43,23 +44,31 @@ def drafts(db: Db, quiet_s: float) -> list[Draft]:
     made: list[Draft] = []
     size = 0
     for (trace_id,) in runs:
-        rows: Any = db.execute(
-            "SELECT id, data FROM bundle WHERE trace_id = ? AND data IS NOT NULL ORDER BY id",
-            (trace_id,),
-        )
-        kept, plain, held = dict[int, bytes](), dict[int, bytes](), 0
-        for id, data in rows:
-            kept[id], plain[id] = data, decompress(data)
-            held += len(plain[id])
-            if held >= BLOCK_BYTES:
-                made.append(_draft(trace_id, kept, plain))
-                kept, plain, size, held = {}, {}, size + held, 0
-        if plain:
-            made.append(_draft(trace_id, kept, plain))
-        size += held
+        with suppress(CorruptTape):  # `verify` says so; such a run stays as it is
+            of_run, held = _drafts_of(db, trace_id)
+            made += of_run
+            size += held
         if size >= AT_ONCE_BYTES:
             break
     return made
+
+
+def _drafts_of(db: Db, trace_id: bytes) -> tuple[list[Draft], int]:
+    """The blocks of a run, and how many plain bytes they hold. `CorruptTape`."""
+    made: list[Draft] = []
+    rows: Any = db.execute(
+        "SELECT id, data FROM bundle WHERE trace_id = ? AND data IS NOT NULL ORDER BY id", (trace_id,)
+    )
+    kept, plain, size, held = dict[int, bytes](), dict[int, bytes](), 0, 0
+    for id, data in rows:
+        kept[id], plain[id] = data, decompress(data)
+        held += len(plain[id])
+        if held >= BLOCK_BYTES:
+            made.append(_draft(trace_id, kept, plain))
+            kept, plain, size, held = {}, {}, size + held, 0
+    if plain:
+        made.append(_draft(trace_id, kept, plain))
+    return made, size + held
 
 
 def _draft(trace_id: bytes, kept: dict[int, bytes], plain: dict[int, bytes]) -> Draft:

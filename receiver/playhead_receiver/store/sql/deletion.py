@@ -17,7 +17,13 @@ from playhead_receiver.store.cutting import DIGEST_BYTES
 from playhead_receiver.store.prepare import bare_run, blob_digests, pack_bare
 from playhead_receiver.store.sql.blob_uses import forget_uses
 from playhead_receiver.store.sql.db import Db
-from playhead_receiver.store.sql.frames import delete_frame, frame_at, frames_at, put_frame
+from playhead_receiver.store.sql.frames import (
+    delete_damaged_frame,
+    delete_frame,
+    frames_at,
+    put_frame,
+    readable_items,
+)
 from playhead_receiver.store.sql.shared import release
 from playhead_receiver.store.texts import (
     PLACE_BITS,
@@ -26,10 +32,11 @@ from playhead_receiver.store.texts import (
     address_of,
     addresses_in,
     frame_of,
-    items_of,
+    last_address,
 )
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.errors import CorruptTape, PlayheadError
 from playhead_semconv.facts import Content, Fact, digest_of
 from playhead_semconv.folds import is_inbound
 from playhead_semconv.slices import lanes_of
@@ -52,9 +59,11 @@ class Deletion:
         instances: set[int] = set()
         bundles: dict[int, bytes] = {}
         for trace_id in trace_ids:
-            bundles |= {
-                id: trace_id for id in self._ids("SELECT id FROM bundle WHERE trace_id = ?", trace_id)
-            }
+            for sql in (
+                "SELECT id FROM bundle WHERE trace_id = ?",
+                "SELECT DISTINCT bundle FROM span WHERE trace_id = ?",  # where one is missing
+            ):
+                bundles |= dict.fromkeys(self._ids(sql, trace_id), trace_id)
             instances |= self._ids("SELECT instance FROM run_instance WHERE trace_id = ?", trace_id)
             release(self._db, trace_id)
             self.spans += self._delete("span", "trace_id", trace_id)
@@ -71,7 +80,7 @@ class Deletion:
     def _release(self, bundles: dict[int, bytes]) -> None:
         """From now on these bundles are kept only for what links to their texts."""
         for id, trace_id in bundles.items():
-            for address in self._refers(id, self._items(id)):
+            for address in self._refers(id, readable_items(self._db, id) or []):
                 if bundles.get(frame_of(address)) == trace_id:
                     self._db.execute(
                         "INSERT INTO text_link VALUES (?, ?) ON CONFLICT DO NOTHING", (address, id)
@@ -94,8 +103,10 @@ class Deletion:
 
     def _shrink_one(self, id: int) -> set[int]:
         """Shrink one bundle; bundles without a trace that it referred to and does no more."""
-        items = self._items(id)
-        low, high = address_of(id, 0), address_of(id + 1, 0) - 1
+        items = readable_items(self._db, id)
+        low, high = address_of(id, 0), last_address(id)
+        if items is None:
+            return self._drop_damaged(id, low, high)
         live = self._closure(
             id,
             items,
@@ -109,16 +120,30 @@ class Deletion:
             self._unsearch(address_of(id, place), fact=False)
         kept = [item if place in live else None for place, item in enumerate(items)]
         gone = self._refers(id, items) - self._refers(id, kept)
-        released: set[int] = set()
-        for address in gone:
-            self._db.execute("DELETE FROM text_link WHERE target = ? AND bundle = ?", (address, id))
-            home = frame_of(address)
-            if self._db.execute("SELECT trace_id FROM bundle WHERE id = ?", (home,)).get == b"":
-                released.add(home)
+        released = self._unlink(id, gone)
         if live:
             put_frame(self._db, id, kept)
         else:
             delete_frame(self._db, id)
+        return released
+
+    def _drop_damaged(self, id: int, low: int, high: int) -> set[int]:
+        """Forget a bundle that is damaged or missing: nothing can be kept of it, whoever needs it."""
+        released = self._unlink(id, self._ids("SELECT target FROM text_link WHERE bundle = ?", id))
+        self._db.execute("DELETE FROM text_link WHERE target BETWEEN ? AND ?", (low, high))
+        self._db.execute("DELETE FROM text WHERE address BETWEEN ? AND ?", (low, high))
+        self._unsearch(high, fact=False)
+        delete_damaged_frame(self._db, id)
+        return released
+
+    def _unlink(self, id: int, targets: Iterable[int]) -> set[int]:
+        """A bundle refers to these texts no more; those of their bundles that have no trace."""
+        released: set[int] = set()
+        for address in targets:
+            self._db.execute("DELETE FROM text_link WHERE target = ? AND bundle = ?", (address, id))
+            home = frame_of(address)
+            if self._db.execute("SELECT trace_id FROM bundle WHERE id = ?", (home,)).get == b"":
+                released.add(home)
         return released
 
     def _closure(self, id: int, items: list[Any], roots: set[int]) -> set[int]:
@@ -135,18 +160,18 @@ class Deletion:
     def _forget_text(self, id: int, place: int, item: Any) -> None:
         if isinstance(item, list) and item[0] == TEXT:
             address = address_of(id, place)
-            digest = digest_of(self._texts.text(address))[:DIGEST_BYTES]
-            self._db.execute("DELETE FROM text WHERE digest = ? AND address = ?", (digest, address))
+            try:
+                digest = digest_of(self._texts.text(address))[:DIGEST_BYTES]
+            except PlayheadError:  # what it goes on from is damaged, or went because it was
+                self._db.execute("DELETE FROM text WHERE address = ?", (address,))
+            else:
+                self._db.execute("DELETE FROM text WHERE digest = ? AND address = ?", (digest, address))
 
     @staticmethod
     def _refers(id: int, items: list[Any]) -> set[int]:
         """Addresses in other bundles."""
         found = (address for item in items for address in addresses_in(item, id))
         return {address for address in found if frame_of(address) != id}
-
-    def _items(self, id: int) -> list[Any]:
-        plain = frame_at(self._db, id)
-        return [] if plain is None else items_of(plain)
 
     # Facts
 
@@ -161,8 +186,12 @@ class Deletion:
                 (instance,),
             )
         )
-        for *_, blobs in runs:
-            self.blobs |= blob_digests(blobs)
+        uses: Any = self._db.execute(
+            "SELECT digest FROM blob_use JOIN fact_run ON fact_run.position = blob_use.position"
+            " WHERE instance = ?",
+            (instance,),
+        )
+        self.blobs.update(digest for (digest,) in uses)
         if shared is not None:
             self._empty_facts(instance, traces, runs)
             return
@@ -170,15 +199,16 @@ class Deletion:
             "SELECT coalesce(sum(last - first + 1), 0) FROM fact_range WHERE instance = ?", (instance,)
         ).get
         self.facts += int(found)
-        for position, count, _, blobs in runs:
+        for position, count, *_ in runs:
             self._unsearch_facts(position, count)
-            forget_uses(self._db, position, blob_digests(blobs))
+            self._db.execute("DELETE FROM blob_use WHERE position = ?", (position,))
         for table in _OF_AN_INSTANCE:
             self._delete(table, "instance", instance)
         self._delete("instance", "id", instance)
 
     def _empty_facts(self, instance: int, traces: set[bytes], runs: list[Any]) -> None:
         """Take the content out of facts of these runs, but what facts of other runs go on from."""
+        runs = [run for run in runs if _is_readable(run[2])]
         lanes = lanes_of((fact for _, _, data, _ in runs for fact in bare_run(data)), traces)
 
         def goes(fact: Fact) -> bool:
@@ -234,6 +264,14 @@ class Deletion:
     def _delete(self, table: str, column: str, value: Any) -> int:
         self._db.execute(f"DELETE FROM {table} WHERE {column} = ?", (value,))
         return self._db.changes()
+
+
+def _is_readable(data: bytes) -> bool:
+    try:
+        bare_run(data)
+    except CorruptTape:
+        return False
+    return True
 
 
 def _emptied(fact: Fact, needed: set[bytes]) -> Fact:

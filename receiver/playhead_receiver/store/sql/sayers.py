@@ -10,6 +10,7 @@ import msgspec
 
 from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.texts import PLACE_BITS, TEXT, Texts, address_of, addresses_in, frame_of
+from playhead_semconv.errors import CorruptTape, StoreError, StoreUnavailable
 
 MOST = 5000
 """Bundles of other traces in which a text is looked for."""
@@ -114,8 +115,18 @@ class Sayers:
 
     def _refers(self, address: int) -> list[int]:
         frame, place = frame_of(address), address & (1 << PLACE_BITS) - 1
-        item = self._texts.items(frame)[place]
+        items = self._items(frame)
+        item = items[place] if place < len(items) else None
         return addresses_in(item, frame) if isinstance(item, list) and item[0] == TEXT else []
+
+    def _items(self, frame: int) -> list[Any]:
+        """The items of a frame; none where it is damaged or gone, which stops nobody else."""
+        try:
+            return self._texts.items(frame)
+        except StoreUnavailable:
+            raise
+        except (CorruptTape, StoreError):
+            return []
 
     def _in_bundle(self, bundle: int, trace_id: bytes, said: set[int]) -> Iterator[Sayer]:
         """The first span of a bundle that says it."""
@@ -123,8 +134,10 @@ class Sayers:
             "SELECT span_id, start_ns, place FROM span WHERE trace_id = ? AND bundle = ? ORDER BY place",
             (trace_id, bundle),
         )
-        items = self._texts.items(bundle)
+        items = self._items(bundle)
         for span_id, start_ns, place in rows:
-            if any(self._rests(to, said, set()) for to in addresses_in(items[place], bundle)):
+            if place < len(items) and any(
+                self._rests(to, said, set()) for to in addresses_in(items[place], bundle)
+            ):
                 yield Sayer(trace_id, span_id, start_ns)
                 return

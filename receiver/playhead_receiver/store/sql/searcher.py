@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -24,7 +25,13 @@ from playhead_receiver.store.texts import PLACE_BITS, TEXT, Texts, address_of, f
 from playhead_receiver.store.upkeep import AskedFor, Hit, Lag
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import PlayheadError, UsageError
+from playhead_semconv.errors import (
+    CorruptTape,
+    PlayheadError,
+    StoreError,
+    StoreUnavailable,
+    UsageError,
+)
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import attributes_of
 
@@ -100,20 +107,30 @@ class Searcher:
             if self._must_wait(id, spans, deriver):
                 break
             said = {place: self._said(span, deriver) for place, span in spans.items()}
-            for place, words in _words(texts.items(id), said):
-                put(TEXT_WORDS, address_of(id, place), words)
+            with suppress(CorruptTape):  # what cannot be read cannot be found; `verify` says so
+                for place, words in _words(texts.items(id), said):
+                    put(TEXT_WORDS, address_of(id, place), words)
             keys = self._signatures.fresh(trace_id, spans.values())
             if keys:
                 sign(id, trace_id, keys)
             bundle = id
             count += 1
         for at, last, data, blobs in runs:
-            for fact in open_run(data, blobs, self._reader.blobs):
+            for fact in self._facts_of(data, blobs):
                 words = _words_of_fact(fact)
                 if words:
                     put(FACT_WORDS, at - last + fact.seq, words)
             position = at
         return count, bundle, position
+
+    def _facts_of(self, data: bytes, blobs: bytes | None) -> list[Fact]:
+        """The facts of a frame; none where it is damaged, or one of its blobs is or has gone."""
+        try:
+            return open_run(data, blobs, self._reader.blobs)
+        except StoreUnavailable:
+            raise
+        except (CorruptTape, StoreError):
+            return []
 
     def _having(self, needs: Sequence[Need], bundle: int, rows: Rows) -> set[bytes]:
         """Traces that have a key of each need, and those that came behind a bundle or have not ended.
@@ -207,6 +224,8 @@ class Searcher:
                     yield Hit(sayer.trace_id.hex(), sayer.span_id.hex(), sayer.start_ns, excerpt)
                     if asked_for is None:
                         break
+            except StoreUnavailable:
+                raise
             except PlayheadError:  # what cannot be read cannot be found; `verify` says so
                 continue
 
@@ -218,7 +237,9 @@ class Searcher:
         otlp = sayer.resource + texts.span(bundle, place)
         return self._said(StoredSpan(sayer.trace_id, sayer.span_id, otlp), deriver)
 
-    def _fact_hits(self, positions: list[int], words: list[str], asked_for: AskedFor) -> Iterator[Hit]:
+    def _fact_hits(
+        self, positions: list[int], words: list[str], asked_for: AskedFor | None
+    ) -> Iterator[Hit]:
         facts: dict[int, Fact] = {}
         for position in positions:  # from the last to the first: runs of facts come one after the other
             if position not in facts:
@@ -240,7 +261,7 @@ class Searcher:
         if found is None:
             return {}
         at, last, data, blobs = found
-        return {at - last + fact.seq: fact for fact in open_run(data, blobs, self._reader.blobs)}
+        return {at - last + fact.seq: fact for fact in self._facts_of(data, blobs)}
 
 
 def phrases(text: str) -> list[tuple[str, bool]]:

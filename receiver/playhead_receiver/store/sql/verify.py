@@ -13,7 +13,7 @@ from playhead_receiver.store.sql.blob_uses import uses_of
 from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.frames import frames_at
 from playhead_receiver.store.sql.summaries import COLUMNS, differs, stored_run
-from playhead_receiver.store.texts import Texts, addresses_in, frame_of, items_of
+from playhead_receiver.store.texts import PLACE_BITS, Texts, addresses_in, frame_of, items_of
 from playhead_receiver.store.upkeep import Finding
 from playhead_semconv.errors import PlayheadError, StoreUnavailable
 from playhead_semconv.facts import digest_of
@@ -39,30 +39,34 @@ def _spans(db: Db) -> Generator[Finding]:
         " ON resource.id = span.resource ORDER BY bundle, place"
     )
     for trace_id, span_id, bundle, place, resource in rows:
-        where = f"{trace_id.hex()}/{span_id.hex()}"
+        where, runs = f"{trace_id.hex()}/{span_id.hex()}", _hex(trace_id)
         if resource is None:
-            yield Finding("span", where, "its resource is missing")
+            yield Finding("span", where, "its resource is missing", runs)
             continue
         try:
             view = parse_span(open_frame(resource + texts.span(bundle, place))[1])
         except Exception as problem:  # whatever damage makes of it
-            yield Finding("span", where, _said(problem))
+            yield Finding("span", where, _said(problem), runs)
             continue
         if (view.trace_id, view.span_id) != (trace_id, span_id):
-            yield Finding("span", where, f"it is {view.trace_id.hex()}/{view.span_id.hex()}")
+            yield Finding("span", where, f"it is {view.trace_id.hex()}/{view.span_id.hex()}", runs)
 
 
 def _texts(db: Db) -> Generator[Finding]:
     texts = _reading(db)
-    rows: Any = db.execute("SELECT digest, address FROM text ORDER BY address")
-    for digest, address in rows:
+    rows: Any = db.execute(
+        "SELECT digest, address, bundle.trace_id FROM text LEFT JOIN bundle"
+        f" ON bundle.id = text.address / {1 << PLACE_BITS} ORDER BY address"
+    )
+    for digest, address, owner in rows:
         try:
             found = digest_of(texts.text(address))[:DIGEST_BYTES]
         except Exception as problem:
-            yield Finding("text", digest.hex(), _said(problem))
+            yield Finding("text", digest.hex(), _said(problem), _hex(owner))
             continue
         if found != digest:
-            yield Finding("text", digest.hex(), f"what is at {address} differs from its digest")
+            problem = f"what is at {address} differs from its digest"
+            yield Finding("text", digest.hex(), problem, _hex(owner))
 
 
 def _links(db: Db) -> Generator[Finding]:
@@ -73,29 +77,32 @@ def _links(db: Db) -> Generator[Finding]:
         owners[id] = trace_id
     frames: dict[int, bytes] = {}
     for id in sorted(owners):
+        where, runs = f"frame {id}", _hex(owners[id])
         try:
             frames = frames if id in frames else frames_at(db, id)
             refers = {one for item in items_of(frames[id]) for one in addresses_in(item, id)}
         except KeyError:
-            yield Finding("text", f"frame {id}", "it is missing")
+            yield Finding("text", where, "it is missing", runs)
             continue
         except Exception as problem:
-            yield Finding("text", f"frame {id}", _said(problem))
+            yield Finding("text", where, _said(problem), runs)
             continue
         for address in sorted(refers):
             owner = owners.get(frame_of(address))
             if owner is None:
-                yield Finding("link", f"frame {id}", f"frame {frame_of(address)} is missing")
+                yield Finding("link", where, f"frame {frame_of(address)} is missing", runs)
             elif (
                 frame_of(address) != id
                 and (owner != owners[id] or not owner)
                 and not _is_linked(db, address, id)
             ):
-                yield Finding("link", f"frame {id}", f"text {address} of another run is not linked")
+                problem = f"text {address} of another run is not linked"
+                yield Finding("link", where, problem, _hex(owners[id], owner))
     rows = db.execute("SELECT target, bundle FROM text_link")
     for target, id in rows:
         if id not in owners or frame_of(target) not in owners:
-            yield Finding("link", f"frame {id}", f"a link to text {target} is left over")
+            runs = _hex(owners.get(id), owners.get(frame_of(target)))
+            yield Finding("link", f"frame {id}", f"a link to text {target} is left over", runs)
 
 
 def _is_linked(db: Db, address: int, bundle: int) -> bool:
@@ -110,6 +117,7 @@ _IS_USED = "SELECT 1 FROM blob_use WHERE digest = ? AND position = ?"
 
 def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
     there: dict[int, list[tuple[int, int]]] = {}
+    members = _members(db)
     rows: Any = db.execute(
         "SELECT position, fact_run.instance, first, last, data, blobs, instance.instance FROM fact_run"
         " LEFT JOIN instance ON instance.id = fact_run.instance ORDER BY fact_run.instance, first"
@@ -117,7 +125,7 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
     uses = 0
     for position, row, first, last, data, offloaded, instance in rows:
         name = "an unknown process" if instance is None else instance.hex()
-        where = f"{name} {first}-{last}"
+        where, runs = f"{name} {first}-{last}", members.get(row, [])
         ranges = there.setdefault(row, [])
         if ranges and ranges[-1][1] == first - 1:
             ranges[-1] = (ranges[-1][0], last)
@@ -128,35 +136,74 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
                 uses += 1
                 digest = use[0].hex()
                 if not blobs.has(use[0]):
-                    yield Finding("blob", digest, f"missing, and {where} needs it")
+                    yield Finding("blob", digest, f"missing, and {where} needs it", runs)
                 if db.execute(_IS_USED, use).get is None:
-                    yield Finding("blob", digest, f"that {where} needs it is not noted")
+                    yield Finding("blob", digest, f"that {where} needs it is not noted", runs)
             facts = open_run(data, offloaded, blobs)
         except StoreUnavailable:  # nothing can be said
             raise
         except Exception as problem:
-            yield Finding("facts", where, _said(problem))
+            yield Finding("facts", where, _said(problem), runs)
             continue
         if [fact.seq for fact in facts] != list(range(first, last + 1)):
-            yield Finding("facts", where, "the numbers are others")
+            yield Finding("facts", where, "the numbers are others", runs)
         for fact in facts:
             body = fact.body
             whole = body is not None and body.base is None and body.inline is not None and body.digest
             if whole and body is not None and digest_of(body.inline or b"") != body.digest:
                 if body.size == len(body.inline or b""):
-                    yield Finding("facts", f"{name} {fact.seq}", "its body differs from its digest")
+                    problem = "its body differs from its digest"
+                    yield Finding("facts", f"{name} {fact.seq}", problem, runs)
     noted = int(db.execute("SELECT count(*) FROM blob_use").get)
-    if noted != uses:
+    if noted > uses:
         yield Finding("blob", "blob_use", f"{noted} uses of blobs are noted, there are {uses}")
-    rows = db.execute("SELECT instance, first, last FROM fact_range ORDER BY instance, first")
+    yield from _ranges(db, there, members)
+
+
+def _ranges(
+    db: Db, there: dict[int, list[tuple[int, int]]], members: dict[int, list[str]]
+) -> Generator[Finding]:
+    """Numbers of facts that are listed and are not here, and the other way round."""
     said: dict[int, list[tuple[int, int]]] = {}
-    for row, first, last in rows:
+    names: dict[int, str] = {}
+    rows: Any = db.execute(
+        "SELECT fact_range.instance, first, last, instance.instance FROM fact_range LEFT JOIN instance"
+        " ON instance.id = fact_range.instance ORDER BY fact_range.instance, first"
+    )
+    for row, first, last, instance in rows:
         said.setdefault(row, []).append((first, last))
-    for row in said.keys() | there.keys():
-        if said.get(row) != there.get(row):
-            yield Finding(
-                "facts", f"process {row}", "the numbers that are here are not those that are listed"
-            )
+        names[row] = f"process {row}" if instance is None else instance.hex()
+    for row in sorted(said.keys() | there.keys()):
+        listed, here = said.get(row, []), there.get(row, [])
+        for some, others, problem in (
+            (listed, here, "came in and are not here"),
+            (here, listed, "are here and are not listed"),
+        ):
+            for first, last in _beyond(some, others):
+                where = names.get(row, f"process {row}")
+                yield Finding("facts", where, f"{first}-{last} {problem}", members.get(row, []))
+
+
+def _beyond(some: list[tuple[int, int]], others: list[tuple[int, int]]) -> Generator[tuple[int, int]]:
+    """What of these stretches is in none of the others; both ascend."""
+    for first, last in some:
+        for begin, end in others:
+            if end < first or begin > last:
+                continue
+            if begin > first:
+                yield first, begin - 1
+            first = end + 1
+        if first <= last:
+            yield first, last
+
+
+def _members(db: Db) -> dict[int, list[str]]:
+    """The runs of each process instance, by row."""
+    found: dict[int, list[str]] = {}
+    rows: Any = db.execute("SELECT instance, trace_id FROM run_instance ORDER BY instance")
+    for row, trace_id in rows:
+        found.setdefault(row, []).append(trace_id.hex())
+    return found
 
 
 def _runs(db: Db) -> Generator[Finding]:
@@ -170,7 +217,8 @@ def _runs(db: Db) -> Generator[Finding]:
     for row in list(rows):
         run = stored_run(row)
         if differs(db, run):
-            yield Finding("run", run.row.trace_id.hex(), "its summary is not what its spans say")
+            id = run.row.trace_id
+            yield Finding("run", id.hex(), "its summary is not what its spans say", _hex(id))
     for table in ("resource", "label"):
         rows = db.execute(
             f"SELECT {table}.id, uses, count(span.{table}) FROM {table} LEFT JOIN span"
@@ -178,6 +226,11 @@ def _runs(db: Db) -> Generator[Finding]:
         )
         for id, uses, count in rows:
             yield Finding("run", f"{table} {id}", f"{count} spans have it, not {uses}")
+
+
+def _hex(*trace_ids: bytes | None) -> list[str]:
+    """Of those that are known."""
+    return [one.hex() for one in dict.fromkeys(trace_ids) if one]
 
 
 def _said(problem: Exception) -> str:

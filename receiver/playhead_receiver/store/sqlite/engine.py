@@ -83,11 +83,14 @@ class SqliteStore(SqlStore[apsw.Connection]):
     def verify(self) -> Iterator[Finding]:
         """Read everything, compare it with its digests and with what refers to it; what is wrong."""
         with self._database.connection() as db:
-            rows: Any = db.execute("PRAGMA integrity_check(20)")
-            for (said,) in rows:
-                if said != "ok":
-                    yield Finding("database", FILE, str(said))
-            yield from verify(db, self._blobs)
+            try:
+                rows: Any = db.execute("PRAGMA integrity_check(20)")
+                for (said,) in rows:
+                    if said != "ok":
+                        yield Finding("database", FILE, str(said))
+                yield from verify(db, self._blobs)
+            except apsw.CorruptError as problem:
+                yield Finding("database", FILE, f"it cannot be read any further: {problem}")
 
     def delete(self, trace_ids: Sequence[bytes]) -> Deleted:
         """Delete runs with all that only they hold."""

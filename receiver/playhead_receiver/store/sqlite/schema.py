@@ -183,12 +183,10 @@ _UNAVAILABLE = (
     OSError,
     apsw.BusyError,
     apsw.CantOpenError,
-    apsw.CorruptError,
     apsw.FullError,
     apsw.IOError,
     apsw.LockedError,
     apsw.NoMemError,
-    apsw.NotADBError,
     apsw.PermissionsError,
     apsw.ProtocolError,
     apsw.ReadOnlyError,
@@ -200,6 +198,12 @@ def speaking_of(path: Path) -> Generator[None]:
     """SQLite's complaints about disk and file, as `StoreUnavailable`."""
     try:
         yield
+    except (apsw.CorruptError, apsw.NotADBError) as problem:
+        raise StoreUnavailable(
+            f"the file {path} is damaged and cannot be used",
+            cause=str(problem),
+            hint="playhead verify says where; playhead restore FOLDER --data-dir NEW puts back a backup",
+        ) from problem
     except _UNAVAILABLE as problem:
         raise StoreUnavailable(
             f"the store {path} cannot be used",

@@ -19,7 +19,7 @@ from playhead_receiver.store.protocol import Store
 from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.sql.searcher import Searcher, phrases
 from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
-from playhead_receiver.store.texts import frame_of
+from playhead_receiver.store.texts import address_of, frame_of, last_address
 from playhead_receiver.store.upkeep import LOOKED_AT, AskedFor, Hit, Lag
 from playhead_semconv.errors import UsageError
 
@@ -81,7 +81,9 @@ class SqliteSearch(Searcher):
                 with db:
                     for _, row, fact in gone:
                         table = "fact_words" if fact else "text_words"
-                        db.execute(f"DELETE FROM {table} WHERE rowid = ?", (row,))
+                        whole = not fact and row == last_address(frame_of(row))
+                        first = address_of(frame_of(row), 0) if whole else row
+                        db.execute(f"DELETE FROM {table} WHERE rowid BETWEEN ? AND ?", (first, row))
                     bundles = {frame_of(row) for _, row, fact in gone if not fact}
                     db.executemany("DELETE FROM signature WHERE bundle = ?", [(id,) for id in bundles])
                     self._signatures.forget()

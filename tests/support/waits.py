@@ -1,0 +1,42 @@
+"""How long a thread was ready to wait, whatever the machine made of it."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+
+@contextmanager
+def waits() -> Iterator[list[float]]:
+    """Seconds that each wait of the calling thread may take: on conditions, threads, sleeps."""
+    asked: list[float] = []
+    mine = threading.get_ident()
+    wait, join, sleep = threading.Condition.wait, threading.Thread.join, time.sleep
+
+    def note(seconds: float | None) -> None:
+        if threading.get_ident() == mine:
+            asked.append(math.inf if seconds is None else seconds)
+
+    def noted_wait(self: Any, timeout: float | None = None) -> bool:
+        note(timeout)
+        return wait(self, timeout)
+
+    def noted_join(self: Any, timeout: float | None = None) -> None:
+        note(timeout)
+        join(self, timeout)
+
+    def noted_sleep(seconds: float) -> None:
+        note(seconds)
+        sleep(seconds)
+
+    with (
+        patch.object(threading.Condition, "wait", noted_wait),
+        patch.object(threading.Thread, "join", noted_join),
+        patch.object(time, "sleep", noted_sleep),
+    ):
+        yield asked
