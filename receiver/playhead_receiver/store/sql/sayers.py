@@ -49,7 +49,8 @@ class Sayers:
             (bundle, place),
         )
         if found is not None:
-            yield Sayer(*found[:3], found[4] if found[3] == place else None)
+            trace_id, span_id, start_ns, at, resource = found
+            yield Sayer(trace_id, span_id, start_ns, resource if at == place else None)
         yield from self._others(address, b"" if found is None else found[0])
 
     def _others(self, address: int, trace_id: bytes) -> Iterator[Sayer]:
@@ -136,8 +137,7 @@ class Sayers:
         )
         items = self._items(bundle)
         for span_id, start_ns, place in rows:
-            if place < len(items) and any(
-                self._rests(to, said, set()) for to in addresses_in(items[place], bundle)
-            ):
+            refers = addresses_in(items[place], bundle) if place < len(items) else ()
+            if any(self._rests(to, said, set()) for to in refers):
                 yield Sayer(trace_id, span_id, start_ns)
                 return
