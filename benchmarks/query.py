@@ -75,12 +75,13 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--long", type=int, default=50_000, help="spans of the one long run")
     parser.add_argument("--no-index", action="store_true", help="without a search index")
+    parser.add_argument("--store", default="", help="a new schema of a database, postgresql://…")
     parser.add_argument("--json", type=Path, help="write all figures here")
     given = parser.parse_args()
     rng = random.Random(5)
     words = sorted({word for word in TEXT.split() if word.isalpha() and len(word) > 4})
     with tempfile.TemporaryDirectory() as place:
-        store = open_store(place)
+        store = open_store(given.store or place)
         begin = time.perf_counter()
         traces = fill(store, given.spans)
         filled_s = time.perf_counter() - begin
@@ -123,6 +124,7 @@ def main() -> None:
                     given.count, lambda: by_id(rng.choice(ids))
                 ),
                 "an attribute that no span has": timed(given.count, lambda: by_id("nothing")),
+                "a word that nobody said": timed(given.count, lambda: store.search("nothingatall")),
                 "two words": timed(given.count, lambda: store.search(" ".join(rng.sample(words, 2)))),
             }
         store.close()

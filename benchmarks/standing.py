@@ -21,7 +21,8 @@ class Standing:
     def __init__(self, data: Path, **settings: str) -> None:
         command = [BIN / "playhead", "up", "--json"]
         command += ["--http-port", "0", "--grpc-port", "0", "--query-port", "0"]
-        environment = {**os.environ, "PLAYHEAD_DATA_DIR": str(data), **settings}
+        kept = {"PLAYHEAD_DATA_DIR": str(data), "PLAYHEAD_RETENTION": "off"}
+        environment = {**os.environ, **kept, **settings}
         self.process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         said = json.loads(self.process.stdout.readline())

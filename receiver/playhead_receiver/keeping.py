@@ -51,7 +51,14 @@ class Keeper(Worker):
         return max(POLL_S, RESTS * (time.monotonic() - begin))
 
     def _work(self) -> None:
-        if serve(self._data_dir, self._store, self._note) or self._store.sum_up():
+        if serve(self._data_dir, self._store, self._note):
+            return
+        with self._store.housekeeping() as ours:
+            if ours:
+                self._keep()
+
+    def _keep(self) -> None:
+        if self._store.sum_up():
             return
         if self._policy is not None and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + EVERY_S

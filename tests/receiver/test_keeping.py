@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.batches import span_of
+from support.batches import as_if_come_then, span_of
 from support.leftovers import finds
 
 from playhead_receiver import errands
@@ -60,6 +60,7 @@ def test_what_its_policy_does_not_keep_goes(tmp_path: Path):
     store.commit(Batch([span_of(trace(3), 1, service="fresh", end_ns=fresh)]))
     store.mark(trace(2), HELD)
     store.close()
+    as_if_come_then(tmp_path)
     assert finds(tmp_path, SAID.encode())
     with closing(AccessFile(tmp_path)) as file:
         TokenBook(file).create("ci", ["read"])
@@ -78,6 +79,7 @@ def test_a_tenant_whom_nobody_asks_for_is_kept_to_the_policy_too(tmp_path: Path)
     store = open_store(folder)
     store.commit(Batch([span_of(trace(1), 1, text=SAID)]))
     store.close()
+    as_if_come_then(folder)
     with closing(AccessFile(tmp_path)) as file:
         TokenBook(file).create("ci", ["read"])
     (tmp_path / "tenants" / "broken").mkdir()
@@ -111,6 +113,7 @@ def test_folders_of_forks_go_with_their_runs_and_not_while_a_fork_is_under_way(t
     store.commit(Batch([span_of(trace(1), 1), span_of(trace(2), 1, service="held")]))
     store.mark(trace(2), HELD)
     store.close()
+    as_if_come_then(tmp_path)
     forks = tmp_path / "forks"
     for name in ("refund-1", "held-1", "begun-x7"):
         (forks / name).mkdir(parents=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
@@ -72,3 +75,9 @@ def span_of(
         attributes["text"] = text
     set_attributes(span.attributes, {key.replace("__", "."): value for key, value in attributes.items()})
     return StoredSpan(trace_id, span.span_id, envelope.SerializeToString())
+
+
+def as_if_come_then(folder: Path) -> None:
+    """As if what a closed store holds had come in when it began."""
+    with closing(sqlite3.connect(folder / "store.sqlite")) as db, db:
+        db.execute("UPDATE run SET arrived_ns = started_ns")

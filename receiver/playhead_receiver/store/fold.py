@@ -212,6 +212,7 @@ def summary_of(
         version=spans.version or ("" if resource is None else resource.version),
         environment="" if resource is None else resource.environment,
         conversation=run.conversation,
+        arrived_ns=run.arrived_ns,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import quote, unquote
 
 NAMELESS = "run"
 LONGEST = 60
@@ -27,18 +27,24 @@ def agent_word(name: str) -> str:
 
 def place_name(url: str) -> str:
     """The URL of a database without user, password and options."""
-    parts = urlsplit(url)
-    host = parts.hostname or dict(parse_qsl(parts.query)).get("host", "")
-    port = f":{parts.port}" if parts.port else ""
-    return f"{parts.scheme}://{host}{port}{parts.path}"
+    base, _, query = url.partition("?")
+    scheme, _, rest = base.partition("://")
+    host, slash, database = rest.rpartition("@")[2].partition("/")
+    if not host:
+        host = next((unquote(value) for key, value in _options(query) if key == "host"), "")
+    return f"{scheme}://{host}{slash}{database}"
 
 
 def split_schema(url: str) -> tuple[str, str]:
-    """The URL of a database without ``schema``, which is ours, and the schema."""
-    parts = urlsplit(url)
-    options = parse_qsl(parts.query, keep_blank_values=True)
-    kept = urlencode([(key, value) for key, value in options if key != "schema"])
-    return urlunsplit(parts._replace(query=kept)), dict(options).get("schema") or SCHEMA
+    """The URL of a database without ``schema``, which is ours, and the schema.
+
+    The rest stays as it was written: several hosts, none, and what is escaped mean what they mean to
+    the driver.
+    """
+    base, _, query = url.partition("?")
+    options = _options(query)
+    schema = next((unquote(value) for key, value in reversed(options) if key == "schema"), "")
+    return _joined(base, [one for one in options if one[0] != "schema"]), schema or SCHEMA
 
 
 def place_of_tenant(url: str, tenant: str) -> str:
@@ -47,6 +53,23 @@ def place_of_tenant(url: str, tenant: str) -> str:
     own = f"{schema}_{tenant}"
     if len(own.encode()) > LONGEST_SCHEMA:
         own = f"{schema[:20]}_{hashlib.sha256(own.encode()).hexdigest()[:40]}"
-    parts = urlsplit(bare)
-    query = parse_qsl(parts.query, keep_blank_values=True)
-    return urlunsplit(parts._replace(query=urlencode([*query, ("schema", own)])))
+    base, _, query = bare.partition("?")
+    return _joined(base, [*_options(query), ("schema", quote(own, safe=""))])
+
+
+def is_readable(url: str) -> bool:
+    """Whether everybody reads the parts of a URL alike: no sign of user or password ends them early."""
+    base, _, query = url.partition("?")
+    authority, _, database = base.partition("://")[2].partition("/")
+    pieces = query.split("&") if query else []
+    return authority.count("@") < 2 and not {"@", "#"} & set(database) and all("=" in p for p in pieces)
+
+
+def _options(query: str) -> list[tuple[str, str]]:
+    """Names and values, as they are written."""
+    pieces = (piece.partition("=") for piece in query.split("&") if piece)
+    return [(key, value) for key, _, value in pieces]
+
+
+def _joined(base: str, options: list[tuple[str, str]]) -> str:
+    return base + ("?" if options else "") + "&".join(f"{key}={value}" for key, value in options)

@@ -138,6 +138,8 @@ class RunSummary(msgspec.Struct, frozen=True):
     """``deployment.environment.name``."""
     conversation: str = ""
     """``gen_ai.conversation.id``."""
+    arrived_ns: int = 0
+    """When something of it last came into the store."""
 
 
 Sort: TypeAlias = Literal["started", "duration", "cost", "tokens", "steps", "errors"]

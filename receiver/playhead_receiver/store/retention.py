@@ -25,7 +25,10 @@ _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """How long what is kept, in seconds since its end. What runs, and what is held, is never deleted."""
+    """How long what is kept, in seconds since its end, or since it came in where that was later.
+
+    What runs, and what is held, is never deleted.
+    """
 
     success_s: float = 7 * DAY_S
     failure_s: float = 30 * DAY_S
@@ -131,7 +134,7 @@ def expired(
         own = marks.get(bytes.fromhex(run.trace_id), set())
         if run.ended_ns is None or HELD in own:
             continue
-        if now_ns - run.ended_ns > policy.keeps_s(run, own) * 1e9:
+        if now_ns - max(run.ended_ns, run.arrived_ns) > policy.keeps_s(run, own) * 1e9:
             found.append(run)
     return sorted(found, key=lambda run: run.started_ns)
 

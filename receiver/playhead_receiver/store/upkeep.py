@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -101,6 +102,10 @@ class Upkeep(Store, Protocol):
 
         What is stored is the same afterwards, in fewer bytes.
         """
+        ...
+
+    def housekeeping(self) -> AbstractContextManager[bool]:
+        """Whether no other receiver keeps this store in order; then none does in the ``with`` block."""
         ...
 
     def index(self) -> int:

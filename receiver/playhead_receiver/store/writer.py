@@ -6,6 +6,7 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from copy import copy
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from playhead_receiver.store.prepare import Prepared
@@ -32,6 +33,11 @@ class Hands(Protocol[D]):
     @property
     def position(self) -> int:
         """Position of the last change that is on disk."""
+        ...
+
+    @property
+    def away(self) -> bool:
+        """Whether the last transaction could not even begin, so that another one cannot either."""
         ...
 
     def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
@@ -161,14 +167,26 @@ class Writer(Generic[D]):
             errand.done.set_exception(problem)
 
     def _write_group(self, group: list[_Job]) -> None:
+        """Write all in one transaction, or each in its own, so that one that cannot be written is alone.
+
+        Where nothing can be written, all are refused together: none waits for the others' attempts.
+        """
+        problem = self._attempt(group)
+        if problem is None:
+            return
+        for job in group:
+            own = None if len(group) == 1 or self._hands.away else self._attempt([job])
+            if job.receipt.done():
+                continue
+            # Several threads that raise one exception would hold each other's frames by it.
+            job.receipt.set_exception(own or (problem if len(group) == 1 else copy(problem)))
+
+    def _attempt(self, group: list[_Job]) -> BaseException | None:
+        """Write all of them, or say why none is; whoever waits must hear of that, whatever it is."""
         try:
             receipts = self._hands.write([job.prepared for job in group])
-        except BaseException as problem:  # whoever waits for a receipt must hear of it, whatever it is
-            if len(group) > 1:
-                for job in group:
-                    self._write_group([job])
-            else:
-                group[0].receipt.set_exception(problem)
-            return
+        except BaseException as problem:
+            return problem
         for job, receipt in zip(group, receipts, strict=True):
             job.receipt.set_result(receipt)
+        return None

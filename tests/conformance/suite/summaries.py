@@ -23,8 +23,11 @@ DEADLINE_S = 60.0
 class Summaries(OnEngine):
     def test_a_run_is_summed_up(self, store: Store):
         made = recorded_run()
+        before_ns = time.time_ns()
         store.commit(batch_of(made))
-        assert run_of(store, TRACE) == RunSummary(
+        said = run_of(store, TRACE)
+        assert before_ns <= said.arrived_ns <= time.time_ns()
+        assert said == RunSummary(
             name="refund-1",
             trace_id=TRACE.hex(),
             root_span_id=span_id(ROOT).hex(),
@@ -43,6 +46,7 @@ class Summaries(OnEngine):
             last_ns=made.facts[-1].time_ns,
             cost_usd=0.00522,
             tools=["search"],
+            arrived_ns=said.arrived_ns,
         )
 
     def test_runs_are_named_after_their_agent_and_never_alike(self, store: Store):

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.batches import span_of
+from support.batches import as_if_come_then, span_of
 from support.cli import CommandLine, refund, store_run
 from support.handmade import NOW_INSTANCE, NOW_TRACE, HandMade
 from support.leftovers import finds
@@ -110,7 +110,7 @@ def test_the_receiver_that_runs_is_asked_to_delete(playhead: CommandLine):
 
 
 @pytest.mark.parametrize(("answer", "left"), [("y", []), ("n", ["refund-1"])])
-@pytest.mark.parametrize("words", [["delete", "last"], ["gc", "--failure", "1s"]])
+@pytest.mark.parametrize("words", [["delete", "last"], ["gc", "--failure", "0s"]])
 def test_on_a_terminal_it_shows_what_would_go_and_asks(
     playhead: CommandLine, words: list[str], answer: str, left: list[str]
 ):
@@ -134,6 +134,7 @@ def test_on_a_terminal_it_shows_what_would_go_and_asks(
 
 def test_without_a_terminal_gc_lists_and_deletes_nothing_unless_told(playhead: CommandLine):
     store_spans(playhead.data_dir, 2)
+    as_if_come_then(playhead.data_dir)
     done = playhead("gc")
     assert (done.status, done.lines) == (2, ["refund-1", "refund-2"])
     assert "2 runs would be deleted, and nobody can be asked" in done.err
@@ -159,6 +160,7 @@ def test_what_gc_is_not_told_is_as_the_setting_has_it(
     """Runs of half a year that are to be kept for a year do not go because somebody types ``gc``."""
     half_a_year_ago = time.time_ns() - 180 * 86400 * 10**9
     store_spans(playhead.data_dir, 2, end_ns=half_a_year_ago)
+    as_if_come_then(playhead.data_dir)
     data_dir = playhead.data_dir
     for retention, words, gone in (
         ("success=365d", (), []),

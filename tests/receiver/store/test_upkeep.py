@@ -368,6 +368,14 @@ def test_runs_are_kept_by_status_and_age():
     assert names(runs, Policy()) == ["shop-4", "shop-5", "shop-1"]
 
 
+def test_what_comes_late_is_kept_from_then_on():
+    """An old run that is imported, or lay in a spool, does not go at once."""
+    old = run_of(1, age_d=400)
+    for days, gone in ((6, []), (8, ["shop-1"])):
+        come = msgspec.structs.replace(old, arrived_ns=int(1e18 - days * DAY_S * 1e9))
+        assert names([come], Policy()) == gone
+
+
 def test_marks_and_agents_say_otherwise():
     runs = [run_of(1, age_d=80), run_of(2, age_d=2), run_of(3, age_d=900), run_of(4, age_d=100)]
     marks = {"run1": FLAGGED, "run2": TEST, "run3": HELD, "run4": FLAGGED}
@@ -406,7 +414,8 @@ def test_a_policy_is_applied_within_a_budget(tmp_path: Path):
     assert done.runs == 8 - len(left)
     assert store.size_bytes() <= policy.budget_bytes  # type: ignore[operator]
     store.mark(trace(1), HELD, on=False)
-    assert apply(store, Policy(flagged_s=1e12), time.time_ns()).runs == len(left) - 1
+    later_ns = time.time_ns() + int(8 * DAY_S * 1e9)
+    assert apply(store, Policy(flagged_s=1e12), later_ns).runs == len(left) - 1
     assert [run.name for run in store.runs(Query())] == ["refund-2"]
     assert findings(store) == []
     store.close()

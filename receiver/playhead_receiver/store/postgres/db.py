@@ -34,35 +34,44 @@ class PgRows:
         return row[0] if row is not None and len(row) == 1 else row
 
 
+class _Piecemeal:
+    """What a question is going to give: asked when somebody reads, rows come a few at a time."""
+
+    def __init__(self, db: PgDb, sql: str, values: Sequence[Any]) -> None:
+        self._db, self._sql, self._values = db, sql, values
+
+    def __iter__(self) -> Iterator[Any]:
+        with self._db.connection.cursor(name=f"read{next(self._db.numbers)}") as cursor:
+            cursor.itersize = AT_ONCE
+            cursor.execute(self._sql.encode(), self._values, binary=True)
+            yield from cursor
+
+    @property
+    def get(self) -> Any:
+        cursor = self._db.connection.cursor(binary=True)
+        cursor.execute(self._sql.encode(), self._values)
+        return PgRows(cursor).get
+
+
 class PgDb:
     """Statements with ``?`` on a connection; ``piecemeal``: rows come as they are read."""
 
     def __init__(self, connection: psycopg.Connection, piecemeal: bool = False) -> None:
         self.connection = connection
+        self.numbers = count()
+        """Of what is read piecemeal."""
         self._piecemeal = piecemeal
-        self._numbers = count()
-        self._open: list[Any] = []
         self._changed = 0
 
-    def execute(self, sql: str, values: Sequence[Any] = (), /) -> PgRows:
+    def execute(self, sql: str, values: Sequence[Any] = (), /) -> PgRows | _Piecemeal:
         """Do one statement."""
         given = [clean(value) for value in values]
-        if self._piecemeal and sql.startswith("SELECT"):
-            cursor: Any = self.connection.cursor(name=f"read{next(self._numbers)}")
-            self._open.append(cursor)
-            cursor.itersize = AT_ONCE
-            cursor.execute(_ours(sql), given, binary=True)
-        else:
-            cursor = self.connection.cursor(binary=True)
-            cursor.execute(_ours(sql), given)
-            self._changed = cursor.rowcount
+        if self._piecemeal:
+            return _Piecemeal(self, _ours(sql), given)
+        cursor: Any = self.connection.cursor(binary=True)
+        cursor.execute(_ours(sql), given)
+        self._changed = cursor.rowcount
         return PgRows(cursor)
-
-    def close(self) -> None:
-        """Let go of rows that were not read to the end."""
-        for cursor in self._open:
-            cursor.close()
-        self._open.clear()
 
     def changes(self) -> int:
         """How many rows the last statement changed."""

@@ -12,6 +12,7 @@ from playhead_receiver.store.postgres.blobs import BlobTable
 from playhead_receiver.store.postgres.db import PgDb
 from playhead_receiver.store.postgres.gate import BlobGate
 from playhead_receiver.store.postgres.hands import PostgresHands
+from playhead_receiver.store.postgres.locks import Key, alone
 from playhead_receiver.store.postgres.place import place_of, prepare_place
 from playhead_receiver.store.postgres.places import PlaceTable
 from playhead_receiver.store.postgres.reader import Pool, PostgresReader
@@ -104,6 +105,10 @@ class PostgresStore(SqlStore[PgDb]):
         if made:
             errands.run(lambda db: write(db, made), forgets=False)
         return len(made)
+
+    def housekeeping(self) -> AbstractContextManager[bool]:
+        """Whether no other receiver does; the lock goes with this process."""
+        return alone(self._pool, Key.HOUSEKEEPING)
 
     def lag(self) -> Lag:
         """How far the search is behind."""

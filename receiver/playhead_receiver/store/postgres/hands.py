@@ -9,8 +9,10 @@ import psycopg
 
 from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.postgres.db import PgDb
-from playhead_receiver.store.postgres.place import Place, connect, speaking_of
+from playhead_receiver.store.postgres.place import Place, connect
+from playhead_receiver.store.postgres.problems import speaking_of
 from playhead_receiver.store.postgres.rows import Rows
+from playhead_receiver.store.postgres.schema import check_version
 from playhead_receiver.store.prepare import Prepared
 from playhead_receiver.store.protocol import Receipt
 
@@ -30,6 +32,7 @@ class PostgresHands:
         self._rows = Rows(blobs)
         self._connection: psycopg.Connection | None = None
         self.position = 0
+        self.away = False
         self.transact(lambda _: None, forgets=False)
 
     def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
@@ -57,8 +60,10 @@ class PostgresHands:
             self._connection.close()
 
     def _transact(self, action: Callable[[PgDb], T]) -> T:
-        with speaking_of(self._place):
+        with speaking_of(self.name):
+            self.away = True
             db = self._begin()
+            self.away = False
             try:
                 result = action(db)
                 db.connection.execute("COMMIT")
@@ -85,7 +90,8 @@ class PostgresHands:
         db = PgDb(connection)
         try:
             connection.execute("BEGIN")
-            self._rows.begin(db)
+            if self._rows.begin(db):
+                check_version(connection, self.name)
         except BaseException:
             self._rows.forget()
             if not connection.closed:

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator
-from contextlib import contextmanager
+from typing import Any
 
 import msgspec
 import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from playhead_receiver.store.naming import LONGEST_SCHEMA, place_name, split_schema
+from playhead_receiver.store.naming import LONGEST_SCHEMA, is_readable, place_name, split_schema
+from playhead_receiver.store.postgres.problems import speaking_of
 from playhead_receiver.store.postgres.schema import bring_up_to_date
-from playhead_semconv.errors import ConfigurationError, StoreUnavailable
+from playhead_semconv.errors import ConfigurationError
 
-CONNECT_S = 10
+_DEFAULTS: dict[str, Any] = {
+    "application_name": "playhead",
+    "connect_timeout": 10,
+    "keepalives_idle": 20,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+"""What the URL may say otherwise. A server that is gone without a word is noticed in 40 s."""
 
 logging.getLogger("psycopg").setLevel(logging.ERROR)  # what it warns of is an error that we raise
 
 _SETTINGS = (
     "SET lock_timeout = '30s'; SET idle_in_transaction_session_timeout = '120s';"
-    " SET client_min_messages = warning;"
+    " SET client_min_messages = warning; SET jit = off;"
+    " SET max_parallel_workers_per_gather = 0;"
+    " SET default_transaction_isolation = 'read committed';"
 )
 
 
@@ -35,23 +46,32 @@ class Place(msgspec.Struct, frozen=True):
 def place_of(url: str) -> Place:
     """The place that ``postgresql://USER@HOST/DATABASE?schema=playhead`` means; options are libpq's.
 
-    `ConfigurationError` if it is none.
+    `ConfigurationError` if it is none; it says nothing that may be part of a password.
     """
+    bare, schema = split_schema(url)
+    if not is_readable(url):
+        raise ConfigurationError(
+            "the URL of the store cannot be read",
+            hint="write signs of user and password as %40 (@) %2F (/) %3A (:) %3F (?) %23 (#)",
+        )
     try:
-        bare, schema = split_schema(url)
-        name = place_name(url)
-    except ValueError as problem:
-        raise ConfigurationError("the URL of the store cannot be read", cause=str(problem)) from None
+        conninfo_to_dict(bare)
+    except psycopg.ProgrammingError as problem:
+        said = str(problem).strip()
+        raise ConfigurationError(
+            "the URL of the store cannot be read",
+            cause=said if "query parameter" in said else "",
+            hint="postgresql://USER@HOST:PORT/DATABASE?schema=playhead, signs in it written as %XX",
+        ) from None
     if len(schema.encode()) > LONGEST_SCHEMA:
         raise ConfigurationError(f"the schema {schema} has more than {LONGEST_SCHEMA} bytes")
-    return Place(bare, schema, name)
+    return Place(bare, schema, place_name(url))
 
 
 def connect(place: Place) -> psycopg.Connection:
     """A connection that commits each statement, unless it is told to begin. Errors are psycopg's."""
-    connection = psycopg.connect(
-        place.url, autocommit=True, connect_timeout=CONNECT_S, application_name="playhead"
-    )
+    url = make_conninfo("", **(_DEFAULTS | conninfo_to_dict(place.url)))
+    connection = psycopg.connect(url, autocommit=True)
     try:
         quoted = '"' + place.schema.replace('"', '""') + '"'
         connection.execute(f"{_SETTINGS} SET search_path TO {quoted}")  # type: ignore[arg-type]
@@ -66,30 +86,5 @@ def connect(place: Place) -> psycopg.Connection:
 
 def prepare_place(place: Place) -> None:
     """Make the tables, or bring them up to date. `StoreUnavailable`."""
-    with speaking_of(place), connect(place) as connection:
+    with speaking_of(place.name), connect(place) as connection:
         bring_up_to_date(connection, place.schema, place.name)
-
-
-@contextmanager
-def speaking_of(place: Place) -> Generator[None]:
-    """What PostgreSQL or the way there cannot do just now, as `StoreUnavailable`."""
-    try:
-        yield
-    except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError) as problem:
-        raise StoreUnavailable(
-            f"the store {place.name} cannot be used",
-            cause=" ".join(str(problem).split()),
-            hint="look whether the database runs, lets this user in, and takes what is written",
-        ) from problem
-    except psycopg.errors.InsufficientPrivilege as problem:
-        raise StoreUnavailable(
-            f"the store {place.name} may not be used",
-            cause=" ".join(str(problem).split()),
-            hint="let this user use and make the schema, or name another: ?schema=NAME",
-        ) from problem
-    except (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn) as problem:
-        raise StoreUnavailable(
-            f"the tables of the store {place.name} are not there",
-            cause=problem.diag.message_primary or "",
-            hint="put them back from a copy; a receiver that is started anew makes them empty",
-        ) from problem

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import queue
+import threading
+import time
+from collections import deque
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -11,11 +13,14 @@ import psycopg
 
 from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.postgres.db import PgDb
-from playhead_receiver.store.postgres.place import Place, connect, speaking_of
+from playhead_receiver.store.postgres.place import Place, connect
+from playhead_receiver.store.postgres.problems import speaking_of
 from playhead_receiver.store.sql.reader import Reader
 from playhead_semconv.errors import StoreUnavailable
 
 _BEGIN = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+IDLE_S = 60.0
+"""How long a connection is kept that nobody needs."""
 
 
 class Pool:
@@ -23,7 +28,9 @@ class Pool:
 
     def __init__(self, place: Place) -> None:
         self._place = place
-        self._idle: queue.LifoQueue[psycopg.Connection] = queue.LifoQueue()
+        self._idle: deque[tuple[float, psycopg.Connection]] = deque()
+        """Since when, and which: the one that was used last is the last."""
+        self._lock = threading.Lock()
         self._closed = False
 
     @contextmanager
@@ -31,40 +38,48 @@ class Pool:
         """A connection on which ``first`` was done. `StoreUnavailable`."""
         if self._closed:
             raise StoreUnavailable(f"the store {self._place.name} is closed")
-        with speaking_of(self._place):
+        with speaking_of(self._place.name):
             connection = self._ready(first or "SELECT")
             try:
                 yield connection
             finally:
                 if not connection.closed and connection.info.transaction_status:
                     connection.rollback()
-                if self._closed or connection.closed:
-                    connection.close()
-                else:
-                    self._idle.put(connection)
+                self._give_back(connection)
 
     def close(self) -> None:
         """Close what is idle now, and the rest when it is given back. Idempotent."""
-        self._closed = True
-        while True:
-            try:
-                self._idle.get_nowait().close()
-            except queue.Empty:
-                return
+        with self._lock:
+            self._closed = True
+            idle = [self._idle.popleft() for _ in range(len(self._idle))]
+        for _, connection in idle:
+            connection.close()
+
+    def _give_back(self, connection: psycopg.Connection) -> None:
+        now, old = time.monotonic(), list[psycopg.Connection]()
+        with self._lock:
+            if self._closed or connection.closed:
+                old.append(connection)
+            else:
+                self._idle.append((now, connection))
+            while self._idle and self._idle[0][0] < now - IDLE_S:
+                old.append(self._idle.popleft()[1])
+        for one in old:
+            one.close()
 
     def _ready(self, first: str) -> psycopg.Connection:
         while True:
-            try:
-                connection = self._idle.get_nowait()
-            except queue.Empty:
-                connection = connect(self._place)
-                connection.execute(first.encode())
-                return connection
+            with self._lock:
+                connection = self._idle.pop()[1] if self._idle else None
+            fresh = connection is None
+            connection = connection or connect(self._place)
             try:
                 connection.execute(first.encode())
                 return connection
-            except psycopg.OperationalError:
+            except BaseException as problem:
                 connection.close()
+                if fresh or not isinstance(problem, psycopg.OperationalError):
+                    raise
 
 
 class PostgresReader(Reader):
@@ -85,9 +100,8 @@ class PostgresReader(Reader):
     def stream(self) -> Generator[PgDb]:
         """As `connection`, for reads of more rows than are to be held at once."""
         with self._pool.one(_BEGIN) as connection:
-            db = PgDb(connection, piecemeal=True)
-            yield db
-            db.close()
+            yield PgDb(connection, piecemeal=True)
+            connection.rollback()  # rows that nobody read to the end go with it
 
     def one(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
         """The first row, None if there is none."""

@@ -73,8 +73,8 @@ class Rows:
         for kept in (self._instances, self._shared, self._runs, self._members, self._agents):
             kept.clear()
 
-    def begin(self, db: PgDb) -> None:
-        """Wait for the turn to write, and see whether anybody else has written."""
+    def begin(self, db: PgDb) -> bool:
+        """Wait for the turn to write; whether anybody else has written since."""
         self._db = db
         self._draft = Draft()
         counters: Any = db.execute(
@@ -83,12 +83,14 @@ class Rows:
         writes: int
         deletions: int
         self.position, self._bundle, writes, deletions = counters
-        if writes != self._writes:
+        others = writes != self._writes
+        if others:
             self._forget_rows()
         if deletions != self._deletions:
             self._texts.clear()
             self._traces.clear()
         self._writes, self._deletions = writes, deletions
+        return others
 
     def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
         """Write batches; the transaction is the caller's, and begun."""

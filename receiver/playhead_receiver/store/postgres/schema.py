@@ -9,7 +9,7 @@ import psycopg
 from playhead_receiver.store.sql.blob_uses import note_uses
 from playhead_semconv.errors import StoreUnavailable
 
-VERSION = 5
+VERSION = 6
 
 _PLACES = """
 -- Where large bodies lie that are not in `blob`, and whose they are.
@@ -103,6 +103,7 @@ CREATE TABLE span(
     output bigint NOT NULL, reasoning bigint NOT NULL,
     resource bigint NOT NULL, bundle bigint NOT NULL, place bigint NOT NULL);
 CREATE UNIQUE INDEX span_identity ON span(trace_id, span_id);
+CREATE INDEX span_bundle ON span(bundle);
 
 CREATE TABLE pending(
     trace_id bytea NOT NULL, span_id bytea NOT NULL, parent bytea NOT NULL,
@@ -175,6 +176,7 @@ MIGRATIONS: dict[int, str | Callable[[psycopg.Connection], None]] = {
     """,
     3: _SIGNATURES + _INDEX_AGAIN,
     4: _to_5,
+    5: "CREATE INDEX span_bundle ON span(bundle)",
 }
 """What makes the next schema of each one, as SQL or a function; forward only."""
 
@@ -183,34 +185,68 @@ _LOCK = 0x706C6864
 
 
 def bring_up_to_date(connection: psycopg.Connection, schema: str, place: str) -> None:
-    """Make the tables where they are not there, and the schema of today of an older one."""
-    quoted = '"' + schema.replace('"', '""') + '"'
+    """Make the tables where they are not there, and the schema of today of an older one.
+
+    Receivers of the older version write no more from then on: they look, see `check_version`.
+    """
+    if _version(connection, schema) == VERSION:
+        return
     with connection.transaction():
+        connection.execute("SET LOCAL lock_timeout = 0")
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        found = connection.execute("SELECT to_regclass(%s)", (f"{quoted}.version",)).fetchone()
-        if found is None or found[0] is None:
-            encoding = connection.execute("SHOW server_encoding").fetchone()
-            if encoding != ("UTF8",):
-                raise StoreUnavailable(
-                    f"the database {place} cannot keep every text",
-                    hint="CREATE DATABASE … ENCODING UTF8",
-                )
-            connection.execute(f"CREATE SCHEMA IF NOT EXISTS {quoted}")  # type: ignore[arg-type]
-            connection.execute("CREATE TABLE version(number integer NOT NULL)")
-            connection.execute(TABLES)  # type: ignore[arg-type]
-            connection.execute("INSERT INTO version VALUES (%s)", (VERSION,))
+        version = _version(connection, schema)
+        if version is None:
+            _make(connection, schema, place)
             return
-        row = connection.execute("SELECT number FROM version").fetchone()
-        version = 0 if row is None else int(row[0])
-        if version > VERSION:
-            raise StoreUnavailable(
-                f"the store {place} has schema {version}; this playhead knows {VERSION}",
-                hint="pip install -U playhead-receiver",
-            )
+        _refuse_newer(version, place)
         for older in range(version, VERSION):
+            if older == version:  # what others write just now is written first
+                connection.execute("UPDATE counter SET writes = writes + 1, deletions = deletions + 1")
             step = MIGRATIONS[older]
             if callable(step):
                 step(connection)
             else:
                 connection.execute(step)  # type: ignore[arg-type]
             connection.execute("UPDATE version SET number = %s", (older + 1,))
+
+
+def check_version(connection: psycopg.Connection, place: str) -> None:
+    """`StoreUnavailable` if a newer playhead has changed the tables since."""
+    row = connection.execute("SELECT number FROM version").fetchone()
+    _refuse_newer(0 if row is None else int(row[0]), place)
+
+
+def _refuse_newer(version: int, place: str) -> None:
+    if version > VERSION:
+        raise StoreUnavailable(
+            f"the store {place} has schema {version}; this playhead knows {VERSION}",
+            hint="pip install -U playhead-receiver",
+        )
+
+
+def _version(connection: psycopg.Connection, schema: str) -> int | None:
+    """Of the tables; None if there are none."""
+    found = connection.execute("SELECT to_regclass(%s)", (f"{_quoted(schema)}.version",)).fetchone()
+    if found is None or found[0] is None:
+        return None
+    row = connection.execute("SELECT number FROM version").fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _make(connection: psycopg.Connection, schema: str, place: str) -> None:
+    encoding = connection.execute("SHOW server_encoding").fetchone()
+    if encoding != ("UTF8",):
+        raise StoreUnavailable(
+            f"the database {place} cannot keep every text", hint="CREATE DATABASE … ENCODING UTF8"
+        )
+    # Who may not make a schema may still have been given one.
+    there = connection.execute("SELECT to_regnamespace(%s)", (_quoted(schema),)).fetchone()
+    if there is None or there[0] is None:
+        connection.execute(f"CREATE SCHEMA {_quoted(schema)}")  # type: ignore[arg-type]
+    connection.execute("CREATE TABLE version(number integer NOT NULL)")
+    connection.execute(TABLES)  # type: ignore[arg-type]
+    connection.execute("INSERT INTO version VALUES (%s)", (VERSION,))
+
+
+def _quoted(schema: str) -> str:
+    return '"' + schema.replace('"', '""') + '"'

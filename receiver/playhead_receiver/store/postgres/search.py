@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from playhead_receiver.store.keys import Need
 from playhead_receiver.store.postgres.db import PgDb
+from playhead_receiver.store.postgres.locks import Key, lock
 from playhead_receiver.store.postgres.reader import Pool
 from playhead_receiver.store.protocol import Store
 from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.sql.searcher import FACT_WORDS, TEXT_WORDS, Searcher, phrases
-from playhead_receiver.store.texts import address_of, frame_of, last_address
+from playhead_receiver.store.texts import PLACE_BITS, address_of, frame_of, last_address
 from playhead_receiver.store.upkeep import Hit, Lag
 from playhead_semconv.errors import UsageError
 
@@ -29,8 +30,14 @@ WORDS_AT_ONCE = 8000
 OVERLAP = 16
 """Words that stand at the end of one row and at the beginning of the next: for phrases."""
 LONGEST_WORD = 100
+NEWEST = 2000
+"""Rows that are looked through first: what is said often is there, without reading all that say it."""
+FEW = 5000
+"""Rows that are all fetched, however old they are."""
+WIDTHS = (128, 1024, 8192)
+"""How far back a word is looked for that is in many rows, but not in the newest: bundles."""
+_UNITS = {TEXT_WORDS: 1 << PLACE_BITS, FACT_WORDS: 256}
 
-_LOCK = 0x706C6866
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -58,7 +65,7 @@ class PostgresSearch(Searcher):
     def _index(self) -> int:
         with self._pool.one("BEGIN") as connection:
             db = PgDb(connection)
-            if not db.execute("SELECT pg_try_advisory_xact_lock(?)", (_LOCK,)).get:
+            if not db.execute(lock("pg_try_advisory_xact_lock", Key.INDEX)).get:
                 return 0
             done = db.execute("SELECT done.bundle, done.position, deletions FROM done, counter").get
             bundle, position, deletions = done
@@ -96,7 +103,7 @@ class PostgresSearch(Searcher):
         if self._reader.one("SELECT 1 FROM unsearch LIMIT 1") is None:
             return
         with self._pool.one("BEGIN") as connection:
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+            connection.execute(lock("pg_advisory_xact_lock", Key.INDEX).encode())
             gone = connection.execute("DELETE FROM unsearch RETURNING row_id, fact").fetchall()
             bundles = list({frame_of(row) for row, fact in gone if not fact})
             connection.execute("DELETE FROM signature WHERE bundle = ANY(%s)", (bundles,))
@@ -121,20 +128,57 @@ class PostgresSearch(Searcher):
     def search(self, text: str, limit: int) -> list[Hit]:
         """Where all words of ``text`` are said together, newest first."""
         query = _query(text)
-        found: list[list[int]] = []
-        for table in (TEXT_WORDS, FACT_WORDS):
-            rows: list[Any] = self._reader.all(
-                f"SELECT DISTINCT row_id FROM {table} WHERE words @@ CAST('{query}' AS tsquery)"
-                " ORDER BY row_id DESC LIMIT ?",
-                (limit,),
-            )
-            found.append([row[0] for row in rows])
+        found = [self._rows(table, query, limit) for table in (TEXT_WORDS, FACT_WORDS)]
         return self._hits(found[0], found[1], text, limit)
+
+    def _rows(self, table: str, query: str, limit: int) -> list[int]:
+        """The newest rows that match.
+
+        The server alone would look through all rows from the newest on for a word that is in hardly any,
+        or fetch all that match to find the newest of a word that is in most.
+        """
+        matches = f"words @@ CAST('{query}' AS tsquery)"
+        newest = f"(SELECT row_id, words FROM {table} ORDER BY row_id DESC LIMIT {NEWEST}) AS newest"
+        with self._pool.one("BEGIN") as connection:
+            db = PgDb(connection)
+
+            # Numbers stand in the statements: a plan that suits all of them reads too much for each.
+            def rows(source: str) -> list[int]:
+                return _newest(db, f"SELECT row_id FROM {source} ORDER BY row_id DESC", limit)
+
+            found = rows(f"{newest} WHERE {matches}")
+            if len(found) >= limit:
+                return found
+            last: int = db.execute(f"SELECT coalesce(max(row_id), 0) FROM {table}").get
+            connection.execute("SET LOCAL enable_seqscan = off; SET LOCAL enable_indexscan = off")
+            for width in WIDTHS:
+                begin = last - width * _UNITS[table]
+                if begin < 0:
+                    break
+                found = rows(f"{table} WHERE {matches} AND row_id > {begin}")
+                if len(found) >= limit:
+                    return found
+                if width == WIDTHS[0]:
+                    few = list(db.execute(f"SELECT row_id FROM {table} WHERE {matches} LIMIT {FEW}"))
+                    if len(few) < FEW:
+                        return sorted({row[0] for row in few}, reverse=True)[:limit]
+            return rows(f"{table} WHERE {matches}")
 
     def having(self, needs: Sequence[Need]) -> set[bytes] | None:
         """Traces that may have what is needed."""
         found = self._reader.one("SELECT bundle FROM done")
         return None if found is None else self._having(needs, found[0], self._reader.all)
+
+
+def _newest(db: PgDb, sql: str, limit: int) -> list[int]:
+    """The first rows, each once. (``DISTINCT`` would sort all of them.)"""
+    asked = limit
+    while True:
+        asked *= 2
+        some = [row[0] for row in db.execute(f"{sql} LIMIT {asked}")]
+        found = list(dict.fromkeys(some))
+        if len(found) >= limit or len(some) < asked:
+            return found[:limit]
 
 
 def _words(text: str) -> list[str]:

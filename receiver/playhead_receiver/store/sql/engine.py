@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Generic, TypeVar
 
 from playhead_receiver.store.cutting import Cutter
@@ -133,6 +133,10 @@ class SqlStore(Generic[D]):
         if made:
             errands.run(lambda db: [keep(db, one) for one in made] and None, forgets=False)
         return len(made)
+
+    def housekeeping(self) -> AbstractContextManager[bool]:
+        """Whether it is ours to keep the store in order; it is where nobody else can write."""
+        return nullcontext(True)
 
     def size_bytes(self) -> int:
         """Bytes on disk."""

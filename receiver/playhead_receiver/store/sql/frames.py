@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -28,6 +29,24 @@ def frames_at(db: Db, bundle: int) -> dict[int, bytes]:
     if own is not None:
         return {bundle: decompress(own)}
     return {} if block is None else open_block(block)
+
+
+def frames_of(db: Db, bundles: Sequence[int]) -> dict[int, bytes]:
+    """As `frames_at`, for several at once."""
+    marks = ", ".join("?" * len(bundles))
+    rows: Any = db.execute(f"SELECT id, data, block FROM bundle WHERE id IN ({marks})", bundles)
+    found, blocks = dict[int, bytes](), set[int]()
+    for id, data, block in rows:
+        if data is not None:
+            found[id] = decompress(data)
+        elif block is not None:
+            blocks.add(block)
+    if blocks:
+        marks = ", ".join("?" * len(blocks))
+        rows = db.execute(f"SELECT data FROM block WHERE id IN ({marks})", sorted(blocks))
+        for (data,) in rows:
+            found |= open_block(data)
+    return found
 
 
 def frame_at(db: Db, bundle: int) -> bytes | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -11,15 +12,20 @@ from playhead_receiver.store.fold import InstanceRow
 from playhead_receiver.store.prepare import open_run
 from playhead_receiver.store.protocol import Change, StoredSpan
 from playhead_receiver.store.sql.db import Db
-from playhead_receiver.store.sql.frames import frames_at
+from playhead_receiver.store.sql.frames import frames_at, frames_of
 from playhead_receiver.store.sql.summaries import instance_of
 from playhead_receiver.store.texts import Texts
+from playhead_semconv.errors import CorruptTape
 
 CHANGES_BYTES = 16 * 1024 * 1024
 """About how much one call of `changes` brings into memory."""
 
 SPANS_AT_ONCE = 512
 """Rows of a trace that are read at a time."""
+BUNDLES_AT_ONCE = 32
+"""Frames of a trace that are read at a time, at most; fewer where they are large."""
+LARGE_BYTES = 1024 * 1024
+"""Of the frames that were read together last."""
 
 
 class Reader:
@@ -74,7 +80,8 @@ class Reader:
                     for row in db.execute(f"{sql} AND span_id = ?", (trace_id, span_id))
                 ]
         places.sort()
-        texts = self.texts()
+        ahead = deque[int]()
+        texts = self.texts(ahead)
         for at in range(0, len(places), SPANS_AT_ONCE):
             some = places[at : at + SPANS_AT_ONCE]
             rows = self.all(
@@ -83,6 +90,7 @@ class Reader:
                 " ORDER BY position",
                 some,
             )
+            ahead.extend(sorted({row[1] for row in rows}))
             for span_id, bundle, place, resource in rows:
                 yield StoredSpan(trace_id, span_id, resource + texts.span(bundle, place))
 
@@ -90,12 +98,29 @@ class Reader:
         """The resources that spans have."""
         return [data for (data,) in self.all("SELECT data FROM resource WHERE uses > 0")]
 
-    def texts(self) -> Texts:
-        """Puts spans together; for one thread."""
+    def texts(self, ahead: deque[int] | None = None) -> Texts:
+        """Puts spans together; for one thread.
+
+        ``ahead``: bundles that are going to be asked for, ascending; several are fetched together.
+        """
+        waiting = deque[int]() if ahead is None else ahead
+        most = BUNDLES_AT_ONCE // 4
 
         def fetch(bundle: int) -> dict[int, bytes]:
+            nonlocal most
+            some = [bundle]
+            while waiting and len(some) < most:
+                one = waiting.popleft()
+                if one > bundle:
+                    some.append(one)
             with self.connection() as db:
-                return frames_at(db, bundle)
+                try:
+                    found = frames_of(db, some)
+                except CorruptTape:  # perhaps another one
+                    found = frames_at(db, bundle)
+            large = sum(map(len, found.values())) > LARGE_BYTES
+            most = 1 if large else min(max(2 * most, 2), BUNDLES_AT_ONCE)
+            return found
 
         return Texts(fetch)
 
@@ -123,15 +148,16 @@ class Reader:
             runs: Iterator[Any] = iter(
                 db.execute(
                     "SELECT position, last - first + 1, data, blobs FROM fact_run WHERE position > ?"
-                    " ORDER BY position",
-                    (after,),
+                    " ORDER BY position LIMIT ?",
+                    (after, limit),
                 )
             )
             spans: Iterator[Any] = iter(
                 db.execute(
                     "SELECT position, trace_id, span_id, bundle, place, resource.data FROM span"
-                    " JOIN resource ON resource.id = span.resource WHERE position > ? ORDER BY position",
-                    (after,),
+                    " JOIN resource ON resource.id = span.resource WHERE position > ? ORDER BY position"
+                    " LIMIT ?",
+                    (after, limit),
                 )
             )
             texts = Texts(lambda id: frames_at(db, id))

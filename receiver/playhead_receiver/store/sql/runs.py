@@ -16,6 +16,7 @@ from playhead_receiver.store.sql.summaries import (
     WORDS,
     StoredRun,
     stored_run,
+    summaries,
     summary,
 )
 
@@ -67,34 +68,31 @@ class Runs:
     def _where(self, condition: str, *values: Any) -> list[RunSummary]:
         with self._reader.connection() as db:
             rows: Any = db.execute(f"SELECT {COLUMNS} FROM run WHERE {condition}", values)
-            return [summary(db, stored_run(row), time.time_ns()) for row in list(rows)]
+            return summaries(db, [stored_run(row) for row in rows], time.time_ns())
 
     def _answers(
         self, query: Query, found: Iterator[tuple[Place, StoredRun]], now_ns: int
     ) -> Iterator[RunSummary]:
-        for _, run in found:
-            if query.traces is not None and run.row.trace_id not in query.traces:
-                continue
+        wanted = (run for _, run in found if query.traces is None or run.row.trace_id in query.traces)
+        while some := list(islice(wanted, min(query.limit, AT_ONCE))):
             with self._reader.connection() as db:
-                said = summary(db, run, now_ns)
-            if asks_for(query, said):
-                yield said
+                said = summaries(db, some, now_ns)
+            yield from (one for one in said if asks_for(query, one))
 
     def _changing(
         self, query: Query, after: Place | None, runs: dict[bytes, StoredRun], now_ns: int
     ) -> list[tuple[Place, StoredRun]]:
         """Runs that are not up to date, sorted; summed up here only where the order wants it."""
-        found: list[tuple[Place, StoredRun]] = []
-        for run in runs.values():
-            if query.sort == "started":
-                measure = run.row.started_ns
-                place = (measure if query.ascending else -measure), run.row.trace_id.hex()
-            else:
-                with self._reader.connection() as db:
-                    place = order_of(summary(db, run, now_ns), query)
-            if after is None or place > _order(after, query):
-                found.append((place, run))
-        return sorted(found, key=lambda one: one[0])
+        if query.sort == "started":
+            sign = 1 if query.ascending else -1
+            places = [(sign * run.row.started_ns, run.row.trace_id.hex()) for run in runs.values()]
+        else:
+            with self._reader.connection() as db:
+                said = (summary(db, run, now_ns) for run in runs.values())
+                places = [order_of(one, query) for one in said]
+        found = zip(places, runs.values(), strict=True)
+        begin = None if after is None else _order(after, query)
+        return sorted((one for one in found if begin is None or one[0] > begin), key=lambda one: one[0])
 
     def _kept(self, query: Query, after: Place | None) -> Iterator[tuple[Place, StoredRun]]:
         """Runs by what is kept of them; it may be out of date by now, for those that change."""

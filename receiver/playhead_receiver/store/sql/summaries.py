@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -57,24 +58,50 @@ def stored_run(columns: tuple[Any, ...]) -> StoredRun:
 
 def summary(db: Db, run: StoredRun, now_ns: int) -> RunSummary:
     """The summary of a run, made of its spans where it is not up to date."""
-    fresh = run.kept is None or run.stale
-    spans = folded(db, run.row.trace_id) if fresh else _decode.decode(run.kept or b"")
-    return _summary(db, run.row, spans, now_ns)
+    return summaries(db, [run], now_ns)[0]
 
 
-def _summary(db: Db, run: RunRow, spans: SpanFold, now_ns: int) -> RunSummary:
-    found: Any = None
-    if spans.resource:
-        found = db.execute("SELECT data FROM resource WHERE id = ?", (spans.resource,)).get
-    about = None if found is None else _about(found)
-    members: list[Any] = list(
-        db.execute(
-            "SELECT instance.id FROM run_instance JOIN instance ON instance.id = run_instance.instance"
-            " WHERE run_instance.trace_id = ? ORDER BY started_ns, instance.id",
-            (run.trace_id,),
+def summaries(db: Db, runs: Sequence[StoredRun], now_ns: int) -> list[RunSummary]:
+    """The summaries of runs; what they need of other tables is asked for together."""
+    folds = [
+        folded(db, run.row.trace_id) if run.kept is None or run.stale else _decode.decode(run.kept)
+        for run in runs
+    ]
+    return _summaries(db, [run.row for run in runs], folds, now_ns)
+
+
+def _summaries(
+    db: Db, runs: Sequence[RunRow], folds: Sequence[SpanFold], now_ns: int
+) -> list[RunSummary]:
+    resources = {spans.resource for spans in folds if spans.resource}
+    about = dict(_among(db, "SELECT id, data FROM resource WHERE id IN", resources))
+    members: dict[bytes, list[int]] = {}
+    for trace_id, instance in _among(
+        db,
+        "SELECT run_instance.trace_id, instance.id FROM run_instance JOIN instance"
+        " ON instance.id = run_instance.instance WHERE run_instance.trace_id IN",
+        [run.trace_id for run in runs],
+        "ORDER BY started_ns, instance.id",
+    ):
+        members.setdefault(trace_id, []).append(instance)
+    instances = instances_of(db, {one for some in members.values() for one in some})
+    return [
+        summary_of(
+            run,
+            spans,
+            _about(about[spans.resource]) if spans.resource in about else None,
+            [instances[one] for one in members.get(run.trace_id, ())],
+            now_ns,
         )
-    )
-    return summary_of(run, spans, about, [instance_of(db, member) for (member,) in members], now_ns)
+        for run, spans in zip(runs, folds, strict=True)
+    ]
+
+
+def _among(db: Db, sql: str, values: Collection[Any], order: str = "") -> Iterable[Any]:
+    """Rows that have one of some values."""
+    if not values:
+        return ()
+    return db.execute(f"{sql} ({', '.join('?' * len(values))}) {order}", tuple(values))
 
 
 def folded(db: Db, trace_id: bytes) -> SpanFold:
@@ -160,7 +187,7 @@ class Made(msgspec.Struct, frozen=True):
 def make(db: Db, run: StoredRun, now_ns: int) -> Made:
     """Sum up a run."""
     spans = folded(db, run.row.trace_id)
-    return Made(run, spans, _summary(db, run.row, spans, now_ns))
+    return Made(run, spans, _summaries(db, [run.row], [spans], now_ns)[0])
 
 
 def keep(db: Db, made: Made) -> None:
@@ -234,24 +261,36 @@ def _label(data: bytes) -> Label:
 
 def instance_of(db: Db, row: int) -> InstanceRow:
     """What the fold needs of an instance."""
-    found: Any = db.execute(
-        "SELECT instance, trace_id, span_id, started_ns, seen_ns, heartbeat_ns, exited, failed, last_seq"
-        " FROM instance WHERE id = ?",
-        (row,),
-    ).get
-    ranges: list[Any] = list(
-        db.execute("SELECT first, last FROM fact_range WHERE instance = ? ORDER BY first", (row,))
-    )
-    instance, trace_id, span_id, started_ns, seen_ns, heartbeat_ns, exited, failed, last_seq = found
-    return InstanceRow(
-        instance=instance,
-        trace_id=trace_id,
-        span_id=span_id,
-        started_ns=started_ns,
-        seen_ns=seen_ns,
-        heartbeat_ns=heartbeat_ns,
-        exited=bool(exited),
-        failed=bool(failed),
-        last_seq=last_seq,
-        ranges=ranges,
-    )
+    return instances_of(db, [row])[row]
+
+
+def instances_of(db: Db, rows: Collection[int]) -> dict[int, InstanceRow]:
+    """That of several, by row."""
+    ranges: dict[int, list[tuple[int, int]]] = {}
+    for row, first, last in _among(
+        db, "SELECT instance, first, last FROM fact_range WHERE instance IN", rows, "ORDER BY first"
+    ):
+        ranges.setdefault(row, []).append((first, last))
+    found: dict[int, InstanceRow] = {}
+    for row, *columns in _among(
+        db,
+        "SELECT id, instance, trace_id, span_id, started_ns, seen_ns, heartbeat_ns, exited, failed,"
+        " last_seq FROM instance WHERE id IN",
+        rows,
+    ):
+        instance, trace_id, span_id, started_ns, seen_ns, heartbeat_ns, exited, failed, last_seq = (
+            columns
+        )
+        found[row] = InstanceRow(
+            instance=instance,
+            trace_id=trace_id,
+            span_id=span_id,
+            started_ns=started_ns,
+            seen_ns=seen_ns,
+            heartbeat_ns=heartbeat_ns,
+            exited=bool(exited),
+            failed=bool(failed),
+            last_seq=last_seq,
+            ranges=ranges.get(row, []),
+        )
+    return found

@@ -22,6 +22,9 @@ T = TypeVar("T")
 class SqliteHands:
     """Writes batches and does errands, each in a transaction. Used by one thread."""
 
+    away = False
+    """A file is there."""
+
     def __init__(self, path: Path, blobs: Blobs) -> None:
         self.name = str(path)
         self._path = path
