@@ -43,6 +43,10 @@ class Delete(msgspec.Struct, frozen=True, tag=True):
     """As `Store.resolve` takes them."""
 
 
+class Unindex(msgspec.Struct, frozen=True, tag=True):
+    """Make the index of the search anew."""
+
+
 class Mark(msgspec.Struct, frozen=True, tag=True):
     """Put a mark on a run, or take it off."""
 
@@ -52,7 +56,7 @@ class Mark(msgspec.Struct, frozen=True, tag=True):
     on: bool
 
 
-Errand: TypeAlias = Collect | Delete | Mark
+Errand: TypeAlias = Collect | Delete | Mark | Unindex
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -82,6 +86,9 @@ def do(store: Upkeep, errand: Errand, note: Callable[[str, str], None]) -> Answe
     if isinstance(errand, Delete):
         runs = named_to_go(store, errand.runs)
         return Answer(deleted=delete_runs(store, runs, partial(note, BY_NAME)))
+    if isinstance(errand, Unindex):
+        store.unindex()
+        return Answer()
     run = store.resolve(errand.run)
     store.mark(bytes.fromhex(run.trace_id), errand.word, errand.on)
     return Answer(run=run.name)

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from playhead_receiver.store.protocol import Query
+from playhead_receiver.store.upkeep import MARKS
 from playhead_semconv.errors import UsageError
 
 WORDS = {
@@ -109,11 +110,13 @@ def _equal(name: str, value: str, now_ns: int) -> dict[str, Any]:
         return {"mode": None if _one_of(name, value, MODES) == "all" else value}
     if name == "errors":
         return {"has_errors": _one_of(name, value, ("yes", "no")) == "yes"}
+    if name == "mark":
+        return {"mark": _one_of(name, value, MARKS)}
     if name == "since":
         return {"started_from_ns": _moment(name, value, now_ns)}
     if name == "until":
         return {"started_before_ns": _moment(name, value, now_ns)}
-    raise _unknown(name, ":", (*WORDS, "status", "mode", "errors", "since", "until"))
+    raise _unknown(name, ":", (*WORDS, "status", "mode", "errors", "mark", "since", "until"))
 
 
 def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
@@ -142,7 +145,7 @@ def _cost(sign: str, value: str) -> dict[str, Any]:
 
 
 _BOUNDS: dict[str, Callable[[str, str], dict[str, Any]]] = {"duration": _duration, "cost": _cost}
-_FIELDS = frozenset((*WORDS, "status", "mode", "errors", "since", "until", *_BOUNDS))
+_FIELDS = frozenset((*WORDS, "status", "mode", "errors", "mark", "since", "until", *_BOUNDS))
 
 
 def duration_ns(value: str) -> int:

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 import pytest
+import zstandard
+from conformance import older
 from conformance.engines import Postgres
 from conformance.store_suite import StoreSuite
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -24,6 +26,7 @@ from urllib3 import PoolManager
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, Upkeep, open_store
 from playhead_receiver.store.naming import place_name, place_of_tenant, split_schema
+from playhead_receiver.store.postgres.schema import VERSION
 from playhead_semconv.errors import ConfigurationError, StoreError, StoreUnavailable
 from playhead_semconv.facts import Content, Fact
 
@@ -401,7 +404,22 @@ def test_a_reader_does_not_write(tmp_path: Path):
     reader.close()
 
 
-def test_a_store_of_an_older_version_is_brought_to_this_one(server: PostgresServer, tmp_path: Path):
+def test_there_is_a_store_of_every_older_version():
+    assert older.versions(".postgres.sql.zst") == list(range(1, VERSION))
+
+
+@pytest.mark.parametrize("version", range(1, VERSION))
+def test_a_store_of_an_older_version_is_brought_to_this_one(server: PostgresServer, version: int):
+    kept = older.STORES / f"store-{version}.postgres.sql.zst"
+    with server.connect() as connection:
+        connection.execute(zstandard.decompress(kept.read_bytes()))
+    url = f"{server.url()}&schema=older_{version}"
+    older.is_brought_to_this_version(open_store(url, read_only=True), lambda: open_store(url))
+
+
+def test_a_store_of_the_first_version_learns_which_blobs_it_needs(
+    server: PostgresServer, tmp_path: Path
+):
     store = ENGINE.writer(tmp_path)
     body = Content.of(os.urandom(600_000))
     needed = Fact(1, 1, "playhead.state", body=body, instance=b"i" * 16, seq=0, trace_id=b"i" * 16)

@@ -18,7 +18,9 @@ from playhead_receiver.cli.agent import agent_python
 from playhead_receiver.cli.coverage import imports_of, sources_of, uncovered
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.views.words import count, size
+from playhead_receiver.indexing import FAR_BEHIND
 from playhead_receiver.lock import running
+from playhead_receiver.store.retention import policy_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.coverage import WRAP
@@ -203,6 +205,31 @@ def reach(endpoint: str, settings: Settings) -> str:
         return str(problem)
 
 
+def check_store(session: Session) -> Iterator[Finding]:
+    """Whether what is stored can be read, and found."""
+    if session.nothing_kept:
+        return
+    from playhead_receiver.store import open_store
+
+    try:
+        store = open_store(session.store, read_only=True)
+        try:
+            held, lag = store.size_bytes(), store.lag()
+        finally:
+            store.close()
+    except PlayheadError as problem:
+        yield Finding("bad", f"{problem.what}: {problem.cause}", problem.hint)
+        return
+    behind = lag.bundles + lag.fact_runs
+    yield Finding("good", f"store: {session.store_name}, {size(held)}")
+    if behind:
+        yield Finding(
+            "warning" if behind > FAR_BEHIND else "good",
+            f"search: {count(behind, 'group')} of spans and facts cannot be found yet",
+            "playhead search makes up for it, a receiver that runs does so by itself",
+        )
+
+
 def check_spool(session: Session) -> Iterator[Finding]:
     """What was not delivered."""
     from playhead_exporter.push import pending
@@ -246,5 +273,6 @@ def check_settings(session: Session) -> Iterator[Finding]:
         chosen = sum(origin != "default" for origin in session.resolved.origins.values())
         if chosen:
             yield Finding("good", f"{count(chosen, 'setting')} changed (playhead doctor --config)")
+        policy_of(session.settings.retention)
     except PlayheadError as problem:
         yield Finding("bad", problem.what, problem.hint)

@@ -57,6 +57,7 @@ class RunItem(Model):
     error_types: list[str]
     instances: list[str]
     missing: list[Missing]
+    marks: list[str]
 
 
 class RunPage(Model):

@@ -165,6 +165,7 @@ def summary_of(
     resource: ResourceSummary | None,
     instances: Sequence[InstanceRow],
     now_ns: int,
+    marks: Sequence[str] = (),
 ) -> RunSummary:
     """The summary of ``run``. ``instances``: all that took part, in order of their start."""
     own = [instance for instance in instances if instance.trace_id == run.trace_id]
@@ -213,6 +214,7 @@ def summary_of(
         environment="" if resource is None else resource.environment,
         conversation=run.conversation,
         arrived_ns=run.arrived_ns,
+        marks=list(marks),
     )
 
 

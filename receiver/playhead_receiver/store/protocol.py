@@ -140,6 +140,8 @@ class RunSummary(msgspec.Struct, frozen=True):
     """``gen_ai.conversation.id``."""
     arrived_ns: int = 0
     """When something of it last came into the store."""
+    marks: list[str] = []
+    """What a person has said of it: ``held``, ``flagged``, ``test``."""
 
 
 Sort: TypeAlias = Literal["started", "duration", "cost", "tokens", "steps", "errors"]
@@ -179,6 +181,8 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Only what comes behind this place; `place_of` says that of the last run of a page."""
     traces: frozenset[bytes] | None = None
     """Only runs with these trace ids."""
+    mark: str | None = None
+    """Only runs on which somebody has put it."""
 
 
 class Change(msgspec.Struct, frozen=True):

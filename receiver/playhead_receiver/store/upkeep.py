@@ -112,6 +112,10 @@ class Upkeep(Store, Protocol):
         """Make some more of the store searchable; 0 when all of it is."""
         ...
 
+    def unindex(self) -> None:
+        """Forget the index of the search; `index` makes it again, and nothing is found until it has."""
+        ...
+
     def lag(self) -> Lag:
         """How far the search is behind."""
         ...

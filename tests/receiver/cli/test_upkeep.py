@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import apsw
+import pytest
 from support.batches import span_of
 from support.cli import CommandLine, refund, store_run
 from support.handmade import NOW_INSTANCE, NOW_TRACE
@@ -89,6 +90,20 @@ def test_runs_go_when_their_time_is_over_and_a_held_one_stays(playhead: CommandL
     assert playhead("verify").status == 0
 
 
+def test_what_is_held_is_listed(playhead: CommandLine):
+    first = store_run(playhead.data_dir, refund())
+    store_run(playhead.data_dir, refund(NOW_TRACE, NOW_INSTANCE))
+    assert "MARKS" not in playhead("ls").out
+    playhead("gc", "--mark", first, "held")
+    playhead("gc", "--mark", first, "flagged")
+    (head, line) = playhead("ls", "mark:held").lines
+    assert head.endswith("MARKS") and line.startswith(first) and line.endswith("flagged,held")
+    assert len(playhead("ls").lines) == 3
+    (found,) = json.loads(playhead("ls", "mark:held", "order", "--json").out)["runs"]
+    assert (found["name"], found["marks"]) == (first, ["flagged", "held"])
+    assert "mark:holy means nothing" in playhead("ls", "mark:holy").err
+
+
 def test_what_cannot_be_read_is_said(playhead: CommandLine):
     name = store_run(playhead.data_dir, refund())
     assert "fine is no mark" in playhead("gc", "--mark", name, "fine").err
@@ -105,13 +120,47 @@ def test_what_was_said_is_found(playhead: CommandLine):
     nothing = playhead("search", "zeppelin")
     assert (nothing.status, nothing.err) == (1, "playhead: that was said in no run\n")
     with playhead_receiver_of(playhead.data_dir) as receiver:
-        assert "when it is started again" in playhead("token", "create", "one").err
-        assert "started again" not in playhead("token", "create", "two").err
         receiver.store.commit(Batch([span_of(b"q" * 16, 1, text="zeppelin")]))
         deadline = time.monotonic() + 60
         while receiver.store.lag() != Lag(0, 0):
             assert time.monotonic() < deadline
         assert playhead("search", "zeppelin").lines[0].startswith("refund-2:00000000")
+
+
+def test_the_index_of_the_search_is_made_again(playhead: CommandLine):
+    name = store_run(playhead.data_dir, refund())
+    assert playhead("search", "order").status == 0
+    (playhead.data_dir / "search.sqlite").write_bytes(b"damaged " * 1000)
+    done = playhead("search", "--rebuild")
+    assert (done.status, done.err) == (0, "playhead: the index is made anew\n")
+    assert playhead("search", "order").lines[0].startswith(name)
+    assert json.loads(playhead("search", "--rebuild", "--json").out)["behind"] == 0
+    with playhead_receiver_of(playhead.data_dir) as receiver:
+        assert playhead("search", "--rebuild").status == 0
+        deadline = time.monotonic() + 60
+        while receiver.store.lag() != Lag(0, 0):
+            assert time.monotonic() < deadline
+        assert playhead("search", "order").status == 0
+    done = playhead("search")
+    assert (done.status, "there is no word to search for" in done.err) == (2, True)
+
+
+def test_the_doctor_looks_at_the_store(playhead: CommandLine, tmp_path: Path):
+    store_run(playhead.data_dir, refund())
+    said = playhead("doctor").out
+    assert f"store: {playhead.data_dir}, " in said
+    assert "groups of spans and facts cannot be found yet" in said
+    playhead("search", "order")
+    assert "cannot be found yet" not in playhead("doctor").out
+    (playhead.data_dir / "store.sqlite").write_bytes(b"damaged " * 1000)
+    done = playhead("doctor")
+    assert (done.status, "is damaged and cannot be used" in done.out) == (1, True)
+
+
+def test_the_doctor_reads_how_long_runs_are_kept(playhead: CommandLine, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("PLAYHEAD_RETENTION", "success=soon")
+    done = playhead("doctor")
+    assert (done.status, "retention success=soon: 'soon' is no duration" in done.out) == (1, True)
 
 
 def playhead_receiver_of(data_dir: Path) -> Receiver:

@@ -17,7 +17,7 @@ from support.leftovers import finds
 
 from playhead_receiver.store import Batch, Lag, Upkeep, open_store
 from playhead_receiver.store.plain import plain_text
-from playhead_semconv.errors import UsageError
+from playhead_semconv.errors import StoreUnavailable, UsageError
 
 
 def trace(number: int) -> bytes:
@@ -171,3 +171,22 @@ def test_text_without_its_wrapping():
     structured = b"\x0a\x15\x0a\x13\x0a\x11Where is order 81"
     assert plain_text(structured) == "Where is order 81"
     assert plain_text(b"\xff\xfe plain") == "�� plain"
+
+
+@pytest.mark.parametrize("how", ["head", "middle"])
+def test_an_index_that_is_damaged_is_told_and_made_again(store: Upkeep, tmp_path: Path, how: str):
+    indexed(store)
+    path = tmp_path / "search.sqlite"
+    whole = path.read_bytes()
+    path.write_bytes(
+        b"nothing" * 2000 if how == "head" else whole[:4096] + b"\xff" * (len(whole) - 4096)
+    )
+    for end in ("-wal", "-shm"):
+        Path(f"{path}{end}").unlink(missing_ok=True)
+    with pytest.raises(StoreUnavailable, match="is damaged") as caught:
+        store.search("order")
+        store.lag()
+    assert caught.value.hint.startswith("playhead search --rebuild")
+    store.delete([trace(2)])
+    assert where(indexed(store), "order 82") == [("01", 3)]
+    assert store.search("Notiz") == []

@@ -65,6 +65,7 @@ def _findings(session: Session, target: str | None, python: str) -> Iterator[Fin
     yield from checks.check_interpreter(python)
     yield from checks.check_settings(session)
     yield from checks.check_receiver(session)
+    yield from checks.check_store(session)
     yield from checks.check_spool(session)
     yield from checks.check_replay()
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from playhead_receiver.store.protocol import RunSummary
 
 SCHEMA_VERSION = 1
-COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM")
+COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM", "MARKS")
 SORTS = ("started", "duration", "cost", "tokens", "steps", "errors")
 STATUSES = ("running", "success", "failure", "partial", "interrupted")
 
@@ -49,7 +49,7 @@ def command(
 
     QUERY says which, all of it true: playhead ls agent:refund errors:yes tool:search since:2d
     'cost>=0.5' '"order 81"'. Fields are agent, version, env, conversation, model, provider, tool, error,
-    status, mode, errors, since, until, duration, cost; what has no field was said in the run.
+    status, mode, errors, mark, since, until, duration, cost; what has no field was said in the run.
     """
     from playhead_receiver.asking import ask_runs
     from playhead_receiver.language import read_language
@@ -112,6 +112,7 @@ def table(runs: list[RunSummary], origins: Mapping[str, str], now_ns: int) -> li
             f"{run.input_tokens}→{run.output_tokens}" if run.input_tokens or run.output_tokens else "",
             cost(run),
             origins.get(run.trace_id, ""),
+            ",".join(run.marks),
         )
         for run in runs
     ]

@@ -22,9 +22,10 @@ SCHEMA_VERSION = 1
 
 
 @verb("search", short_help="find what was said, in all runs")
-@click.argument("words", nargs=-1, required=True)
+@click.argument("words", nargs=-1)
 @click.option("-n", "--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
-def command(session: Session, words: tuple[str, ...], limit: int) -> int:
+@click.option("--rebuild", is_flag=True, help="Only make the index anew, out of what is stored.")
+def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool) -> int:
     """Find where all WORDS are said together, newest first. A word* stands for any end of it.
 
     Words in quotes are a phrase, fields narrow the runs: playhead search '"order 81"' agent:refund. Exit
@@ -34,10 +35,13 @@ def command(session: Session, words: tuple[str, ...], limit: int) -> int:
     from playhead_receiver.language import read_language
     from playhead_receiver.store import Query
 
+    if rebuild:
+        return _rebuild(session)
     text = " ".join(words)
     asked = read_language(text, Query(mode=None, limit=limit))
     if not asked.text:
-        raise UsageError("there is no word to search for", hint=f"playhead ls {shlex.quote(text)}")
+        instead = f"playhead ls {shlex.quote(text)}" if text else "playhead search WORD"
+        raise UsageError("there is no word to search for", hint=instead)
     store = searchable(session)
     try:
         found = [(run.name, hit) for run, hit in ask_hits(store, asked)]
@@ -86,3 +90,23 @@ def _line(run: str, hit: Hit, text: str) -> Text:
     for begin, end in highlights(hit.excerpt, text):
         excerpt.stylize("bold reverse", begin, end)
     return Text("").append(line).append("  ").append(excerpt)
+
+
+def _rebuild(session: Session) -> int:
+    from playhead_receiver.cli.deleting import carry_out
+    from playhead_receiver.errands import Unindex
+
+    carry_out(session, Unindex())
+    store = searchable(session)
+    try:
+        lag = store.lag()
+    finally:
+        store.close()
+    behind = lag.bundles + lag.fact_runs
+    if session.as_json:
+        session.print_json({"schema_version": SCHEMA_VERSION, "behind": behind})
+    elif behind:
+        session.say(f"the receiver makes the index anew: {behind} groups of spans and facts to go")
+    else:
+        session.say("the index is made anew")
+    return 0

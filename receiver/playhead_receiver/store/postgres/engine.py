@@ -97,6 +97,11 @@ class PostgresStore(SqlStore[PgDb]):
         self._search.forget()
         return self._search.index()
 
+    def unindex(self) -> None:
+        """Forget the index of the search."""
+        self._errands()
+        self._search.unindex()
+
     def compact(self, quiet_s: float = QUIET_S) -> int:
         """Join frames of runs to which nothing came for ``quiet_s``; how many blocks that made."""
         errands = self._errands()

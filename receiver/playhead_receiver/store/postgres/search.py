@@ -98,6 +98,16 @@ class PostgresSearch(Searcher):
             connection.execute("COMMIT")
             return count
 
+    def unindex(self) -> None:
+        """Begin anew. Other receivers hear of it as they do of a deletion."""
+        with self._pool.one("BEGIN") as connection:
+            connection.execute(lock("pg_advisory_xact_lock", Key.INDEX).encode())
+            connection.execute("TRUNCATE text_words, fact_words, signature, unsearch")
+            connection.execute("UPDATE done SET bundle = 0, position = 0")
+            connection.execute("UPDATE counter SET deletions = deletions + 1")
+            connection.execute("COMMIT")
+        self._signatures.forget()
+
     def forget(self) -> None:
         """Take out of the index what was deleted from the store."""
         if self._reader.one("SELECT 1 FROM unsearch LIMIT 1") is None:

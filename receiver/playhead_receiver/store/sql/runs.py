@@ -155,6 +155,8 @@ def _conditions(query: Query) -> tuple[str, list[str], list[Any]]:
             query.origin,
             query.origin + "~",
         )
+    if query.mark is not None:
+        want("run.trace_id IN (SELECT mark.trace_id FROM mark WHERE mark.word = ?)", query.mark)
     want("summary IS NOT NULL")
     if query.traces is not None and len(query.traces) <= NAMED:
         want(f"run.trace_id IN ({', '.join('?' * len(query.traces)) or 'NULL'})", *query.traces)

@@ -76,15 +76,21 @@ def _summaries(
     resources = {spans.resource for spans in folds if spans.resource}
     about = dict(_among(db, "SELECT id, data FROM resource WHERE id IN", resources))
     members: dict[bytes, list[int]] = {}
+    traces = [run.trace_id for run in runs]
     for trace_id, instance in _among(
         db,
         "SELECT run_instance.trace_id, instance.id FROM run_instance JOIN instance"
         " ON instance.id = run_instance.instance WHERE run_instance.trace_id IN",
-        [run.trace_id for run in runs],
+        traces,
         "ORDER BY started_ns, instance.id",
     ):
         members.setdefault(trace_id, []).append(instance)
     instances = instances_of(db, {one for some in members.values() for one in some})
+    marks: dict[bytes, list[str]] = {}
+    for trace_id, word in _among(
+        db, "SELECT trace_id, word FROM mark WHERE trace_id IN", traces, "ORDER BY word"
+    ):
+        marks.setdefault(trace_id, []).append(word)
     return [
         summary_of(
             run,
@@ -92,6 +98,7 @@ def _summaries(
             _about(about[spans.resource]) if spans.resource in about else None,
             [instances[one] for one in members.get(run.trace_id, ())],
             now_ns,
+            marks.get(run.trace_id, ()),
         )
         for run, spans in zip(runs, folds, strict=True)
     ]

@@ -109,6 +109,11 @@ class SqliteStore(SqlStore[apsw.Connection]):
         self._forget_words()
         return self._search.index()
 
+    def unindex(self) -> None:
+        """Forget the index of the search."""
+        self._errands()
+        self._search.unindex()
+
     def compact(self, quiet_s: float = QUIET_S) -> int:
         """Join frames of runs to which nothing came for ``quiet_s``; how many blocks that made."""
         errands = self._errands()

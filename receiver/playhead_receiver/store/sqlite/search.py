@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from playhead_receiver.store.sql.searcher import Searcher, phrases
 from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
 from playhead_receiver.store.texts import address_of, frame_of, last_address
 from playhead_receiver.store.upkeep import Hit, Lag
-from playhead_semconv.errors import UsageError
+from playhead_semconv.errors import StoreUnavailable, UsageError
 
 if TYPE_CHECKING:
     from playhead_receiver.references import References
@@ -53,60 +54,86 @@ class SqliteSearch(Searcher):
     # Building
 
     def index(self) -> int:
-        """Index some of what is not indexed yet; how many bundles and runs of facts that were."""
-        with self._lock, speaking_of(self._path):
-            db = self._open()
+        """Index some of what is not indexed yet; how many bundles and runs of facts that were.
+
+        An index that is damaged is begun anew.
+        """
+        with self._lock, _speaking_of(self._path):
             try:
-                count = 0
-                with db:
-                    count = self._index(db)
-                return count
-            except BaseException:
-                self._signatures.forget()
-                raise
-            finally:
-                db.close()
+                return self._index_some()
+            except (apsw.CorruptError, apsw.NotADBError):
+                self._remove()
+                return self._index_some()
+
+    def unindex(self) -> None:
+        """Begin anew."""
+        with self._lock:
+            self._remove()
+
+    def _index_some(self) -> int:
+        db = self._open()
+        try:
+            count = 0
+            with db:
+                count = self._index(db)
+            return count
+        except BaseException:
+            self._signatures.forget()
+            raise
+        finally:
+            db.close()
+
+    def _remove(self) -> None:
+        for end in ("", "-wal", "-shm"):
+            Path(f"{self._path}{end}").unlink(missing_ok=True)
+        self._signatures.forget()
 
     def forget(self) -> int:
         """Take out of the index what was deleted from the store, and overwrite it.
 
         The last row of `unsearch` that need not be remembered any more.
         """
-        with self._lock, speaking_of(self._path):
+        with self._lock, _speaking_of(self._path):
             gone: list[Any] = self._reader.all("SELECT rowid, row, fact FROM unsearch ORDER BY rowid")
             if not gone or not self._path.exists():
                 return gone[-1][0] if gone else 0
-            db = self._open()
             try:
-                with db:
-                    for _, row, fact in gone:
-                        table = "fact_words" if fact else "text_words"
-                        whole = not fact and row == last_address(frame_of(row))
-                        first = address_of(frame_of(row), 0) if whole else row
-                        db.execute(f"DELETE FROM {table} WHERE rowid BETWEEN ? AND ?", (first, row))
-                    bundles = {frame_of(row) for _, row, fact in gone if not fact}
-                    db.executemany("DELETE FROM signature WHERE bundle = ?", [(id,) for id in bundles])
-                    self._signatures.forget()
-                    for table in ("fact_words", "text_words"):
-                        db.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")
-                db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            finally:
-                db.close()
+                self._forget_rows(gone)
+            except (apsw.CorruptError, apsw.NotADBError):
+                self._remove()
             return gone[-1][0]
+
+    def _forget_rows(self, gone: list[Any]) -> None:
+        db = self._open()
+        try:
+            with db:
+                for _, row, fact in gone:
+                    table = "fact_words" if fact else "text_words"
+                    whole = not fact and row == last_address(frame_of(row))
+                    first = address_of(frame_of(row), 0) if whole else row
+                    db.execute(f"DELETE FROM {table} WHERE rowid BETWEEN ? AND ?", (first, row))
+                bundles = {frame_of(row) for _, row, fact in gone if not fact}
+                db.executemany("DELETE FROM signature WHERE bundle = ?", [(id,) for id in bundles])
+                self._signatures.forget()
+                for table in ("fact_words", "text_words"):
+                    db.execute(f"INSERT INTO {table}({table}) VALUES ('optimize')")
+            db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        finally:
+            db.close()
 
     def lag(self) -> Lag:
         """What is stored and not indexed yet."""
         done: Any = (0, 0)
-        db = self._asking()
-        if db is not None:
-            done = db.execute("SELECT bundle, position FROM done").get
-            db.close()
+        with _speaking_of(self._path):
+            db = self._asking()
+            if db is not None:
+                done = db.execute("SELECT bundle, position FROM done").get
+                db.close()
         return self._lag(*done)
 
     def _open(self) -> apsw.Connection:
         if self._is_older():
-            for end in ("", "-wal", "-shm"):
-                Path(f"{self._path}{end}").unlink(missing_ok=True)
+            self._remove()
         if not self._path.exists():
             self._signatures.forget()
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -153,37 +180,52 @@ class SqliteSearch(Searcher):
     def search(self, text: str, limit: int) -> list[Hit]:
         """Where all words of ``text`` are said together, newest first."""
         query = _query(text)
-        db = self._asking()
-        if db is None:
-            return []
-        texts = list(_matching(db, "text_words", query, limit))
-        facts = list(_matching(db, "fact_words", query, limit))
-        db.close()
+        with _speaking_of(self._path):
+            db = self._asking()
+            if db is None:
+                return []
+            texts = list(_matching(db, "text_words", query, limit))
+            facts = list(_matching(db, "fact_words", query, limit))
+            db.close()
         return self._hits(texts, facts, text, limit)
 
     def having(self, needs: Sequence[Need]) -> set[bytes] | None:
         """Traces that may have what is needed; None while there is no index."""
-        db = self._asking(_VERSION)
-        if db is None:
-            return None
-        try:
-            bundle: Any = db.execute("SELECT bundle FROM done").get
-            return self._having(needs, bundle, lambda sql, values: db.execute(sql, tuple(values)))
-        finally:
-            db.close()
+        with _speaking_of(self._path):
+            db = self._asking(_VERSION)
+            if db is None:
+                return None
+            try:
+                bundle: Any = db.execute("SELECT bundle FROM done").get
+                return self._having(needs, bundle, lambda sql, values: db.execute(sql, tuple(values)))
+            finally:
+                db.close()
 
     def _asking(self, version: int = 0) -> apsw.Connection | None:
         """A connection that only reads; None while there is no index, or an older one."""
         if not self._path.exists():
             return None
-        with speaking_of(self._path):
-            db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
-            db.set_busy_timeout(BUSY_TIMEOUT_MS)
-            made = db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'done'").get
-            if made and db.pragma("user_version") >= version:
-                return db
-            db.close()
+        db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
+        db.set_busy_timeout(BUSY_TIMEOUT_MS)
+        made = db.execute("SELECT 1 FROM sqlite_schema WHERE name = 'done'").get
+        if made and db.pragma("user_version") >= version:
+            return db
+        db.close()
         return None
+
+
+@contextmanager
+def _speaking_of(path: Path) -> Generator[None]:
+    """As `speaking_of`; what is damaged here is no loss."""
+    with speaking_of(path):
+        try:
+            yield
+        except (apsw.CorruptError, apsw.NotADBError) as problem:
+            raise StoreUnavailable(
+                f"the index {path} is damaged",
+                cause=str(problem),
+                hint="playhead search --rebuild makes it again",
+            ) from problem
 
 
 def _matching(db: apsw.Connection, table: str, query: str, limit: int) -> Iterator[int]:
