@@ -24,7 +24,7 @@ from playhead_receiver.store.shelves import Shelves
 from playhead_receiver.store.sql.compaction import QUIET_S, drafts, write
 from playhead_receiver.store.sql.engine import SqlStore
 from playhead_receiver.store.sql.verify import verify
-from playhead_receiver.store.upkeep import Deleted, Finding, Hit, Lag
+from playhead_receiver.store.upkeep import AskedFor, Deleted, Finding, Hit, Lag
 from playhead_receiver.store.writer import Writer
 from playhead_semconv.errors import StoreError
 
@@ -119,9 +119,9 @@ class PostgresStore(SqlStore[PgDb]):
         """How far the search is behind."""
         return self._search.lag()
 
-    def search(self, text: str, limit: int = 20) -> list[Hit]:
+    def search(self, text: str, limit: int = 20, asked_for: AskedFor | None = None) -> list[Hit]:
         """Where all words are said together, newest first."""
-        return self._search.search(text, limit)
+        return self._search.search(text, limit, asked_for)
 
     def having(self, needs: Sequence[Need]) -> set[bytes] | None:
         """Trace ids of what may have, for each need, one of its keys."""
