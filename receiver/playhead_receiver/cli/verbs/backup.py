@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from playhead_receiver.cli.noting import note
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.session import Session
 
@@ -23,6 +24,7 @@ def command(session: Session, folder: Path) -> int:
     """
     from playhead_receiver.backup import back_up
 
+    note(session, "playhead backup", "export", "everything")
     missing = back_up(session.store, session.data_dir, folder)
     size_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if session.as_json:
