@@ -6,14 +6,20 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import islice
+from typing import Any
+
+import msgspec
 
 from playhead_receiver.language import Asked
-from playhead_receiver.store import Hit, RunSummary, Upkeep
+from playhead_receiver.store import Hit, Query, RunSummary, Upkeep
 from playhead_receiver.store.listing import asks_for, order_of, place_after
 from playhead_semconv.errors import RunUnknown
 
-HITS = 1000
-"""Places in which a text is looked for: of one that is said in more, the newest."""
+RUNS = 1000
+"""Runs in which a text is looked for: of one that is said in more, those that said it last."""
+FEW = 1000
+"""Runs of a query that are listed to look for a text in them; of more, each is asked for."""
+_ANY_ORDER: dict[str, Any] = {"limit": FEW, "sort": "started", "ascending": False, "after": ""}
 _SAID = re.compile(r'"([^"]*)"|(\S+)')
 
 
@@ -21,8 +27,7 @@ def ask_runs(store: Upkeep, asked: Asked) -> Iterator[RunSummary]:
     """The runs, in the order and from the place that the query says. `UsageError`."""
     if not asked.text:
         return store.runs(asked.query)
-    found = sorted(runs_saying(store, asked.text), key=lambda run: order_of(run, asked.query))
-    wanted = (run for run in found if asks_for(asked.query, run))
+    wanted = iter(sorted(_runs_saying(store, asked), key=lambda run: order_of(run, asked.query)))
     after = place_after(asked.query)
     if after is not None:
         measure, trace_id = after
@@ -31,32 +36,67 @@ def ask_runs(store: Upkeep, asked: Asked) -> Iterator[RunSummary]:
     return islice(wanted, asked.query.limit)
 
 
-def runs_saying(store: Upkeep, text: str) -> Iterator[RunSummary]:
-    """The runs in which all words are said together."""
-    for trace_id in dict.fromkeys(hit.trace_id for hit in store.search(text, HITS)):
-        try:
-            yield store.resolve(trace_id)
-        except RunUnknown:  # deleted meanwhile
-            continue
-
-
 def ask_hits(store: Upkeep, asked: Asked) -> Iterator[tuple[RunSummary, Hit]]:
     """Where the text is said in the runs that were asked for, newest first. `UsageError`."""
-    runs: dict[str, RunSummary | None] = {}
-    given = 0
-    for hit in store.search(asked.text, HITS):
-        if given >= asked.query.limit:
-            return
-        if hit.trace_id not in runs:
-            try:
-                run = store.resolve(hit.trace_id)
-            except RunUnknown:
-                run = None
-            runs[hit.trace_id] = run if run is not None and asks_for(asked.query, run) else None
-        run = runs[hit.trace_id]
+    runs = _Runs(store, asked.query)
+    if runs.none:
+        return
+    everything = asked.query == Query(mode=None, limit=asked.query.limit)
+    for hit in store.search(asked.text, asked.query.limit, None if everything else runs.has):
+        run = runs.run(bytes.fromhex(hit.trace_id))
         if run is not None:
-            given += 1
             yield run, hit
+
+
+def _runs_saying(store: Upkeep, asked: Asked) -> list[RunSummary]:
+    """The runs that are asked for and in which all words are said together."""
+    runs = _Runs(store, asked.query)
+    met: set[bytes] = set()
+
+    def is_another(trace_id: bytes) -> bool:
+        if trace_id in met or not runs.has(trace_id):
+            return False
+        met.add(trace_id)
+        return True
+
+    if not runs.none:
+        store.search(asked.text, RUNS, is_another)
+    return [run for trace_id in met if (run := runs.run(trace_id)) is not None]
+
+
+class _Runs:
+    """Which traces are runs of a query; each is looked up once, or all together where they are few."""
+
+    def __init__(self, store: Upkeep, query: Query) -> None:
+        self._store = store
+        self._query = msgspec.structs.replace(query, **_ANY_ORDER)
+        self._known: dict[bytes, RunSummary | None] = {}
+        self._all = False
+        if self._query != Query(mode=query.mode, **_ANY_ORDER):
+            some = list(store.runs(self._query))
+            self._known = {bytes.fromhex(run.trace_id): run for run in some}
+            self._all = len(some) < FEW
+
+    @property
+    def none(self) -> bool:
+        """Whether it is known that there is none."""
+        return self._all and not self._known
+
+    def has(self, trace_id: bytes) -> bool:
+        """Whether it is one."""
+        return self.run(trace_id) is not None
+
+    def run(self, trace_id: bytes) -> RunSummary | None:
+        """The run, if it is one of the query's."""
+        if trace_id in self._known or self._all:
+            return self._known.get(trace_id)
+        try:
+            found = self._store.resolve(trace_id.hex())
+        except RunUnknown:  # deleted meanwhile
+            found = None
+        wanted = found is not None and asks_for(self._query, found)
+        self._known[trace_id] = found if wanted else None
+        return self._known[trace_id]
 
 
 def highlights(excerpt: str, text: str) -> list[tuple[int, int]]:

@@ -6,7 +6,7 @@ it; each kind is counted at its own price.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -22,6 +22,10 @@ KINDS = {
     "input_audio_tokens": a.GEN_AI_USAGE_AUDIO_INPUT_TOKENS,
     "output_audio_tokens": a.GEN_AI_USAGE_AUDIO_OUTPUT_TOKENS,
 }
+
+
+FREE = ":free"
+"""Behind a model that a gateway gives away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ def price_of(attributes: Mapping[str, Any], began_ns: int) -> Decimal | None:
     if counts.get("input_tokens", 0) < cached:  # as a provider counts that tells them apart
         counts["input_tokens"] = counts.get("input_tokens", 0) + cached
     provider = str(attributes.get(a.GEN_AI_PROVIDER_NAME, ""))
-    for model in _models(attributes):
+    for model in _spellings(_models(attributes)):
         for where in (provider, None):
             try:
                 found = calc_price(
@@ -82,3 +86,12 @@ def price_of(attributes: Mapping[str, Any], began_ns: int) -> Decimal | None:
 def _models(attributes: Mapping[str, Any]) -> list[str]:
     names = (a.GEN_AI_RESPONSE_MODEL, a.GEN_AI_REQUEST_MODEL)
     return [str(attributes[name]) for name in names if attributes.get(name)] or ["(no model)"]
+
+
+def _spellings(models: Iterable[str]) -> Iterator[str]:
+    """Each as it is, and without what gateways write before it: ``openai/``, ``…/models/``."""
+    for model in models:
+        yield model
+        bare = model.rpartition("/")[2]
+        if bare != model and not bare.endswith(FREE):
+            yield bare

@@ -73,6 +73,31 @@ def test_providers_are_known_by_the_names_of_the_conventions(provider: str, mode
     assert found is not None and found > 0
 
 
+@pytest.mark.parametrize(
+    ("provider", "model", "dollars"),
+    [
+        ("openai", "gpt-4o-2024-08-06", "0.0035"),
+        ("openai", "openai/gpt-4o", "0.0035"),
+        ("anthropic", "claude-sonnet-4-5-20250929", "0.0045"),
+        ("aws.bedrock", "us.anthropic.claude-sonnet-4-20250514-v1:0", "0.0045"),
+        (
+            "aws.bedrock",
+            "arn:aws:bedrock:us-east-1:1:inference-profile/us.anthropic.claude-sonnet-4-20250514-v1:0",
+            "0.0045",
+        ),
+        ("gcp.vertex_ai", "claude-sonnet-4@20250514", "0.0045"),
+        ("gcp.gemini", "models/gemini-2.5-flash", "0.00055"),
+        ("gcp.vertex_ai", "publishers/google/models/gemini-2.5-pro", "0.00225"),
+        ("openai", "anthropic/claude-sonnet-4-5", "0.0045"),
+        ("openai", "openai/gpt-oss-of-nobody:free", None),
+        ("openai", "models/of-nobody", None),
+    ],
+)
+def test_a_model_is_known_however_its_name_is_spelt(provider: str, model: str, dollars: str | None):
+    found = price_of(call(model, provider, input_tokens=1000, output_tokens=100), THEN_NS)
+    assert found == (None if dollars is None else Decimal(dollars))
+
+
 def test_a_model_without_a_price_is_named_and_the_sum_says_so():
     known, unknown = call("gpt-4o", input_tokens=1000), call("house-model", "house", output_tokens=5)
     found = cost_of([(known, THEN_NS), (unknown, THEN_NS), (call("gpt-4o"), THEN_NS)])

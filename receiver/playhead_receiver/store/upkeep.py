@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import msgspec
 
@@ -41,6 +41,12 @@ class Deleted(msgspec.Struct, frozen=True):
     blobs: int = 0
     wiped: bool = True
     """Nothing of it is left in the file and its log; False while a reader holds an older state."""
+
+
+AskedFor: TypeAlias = Callable[[bytes], bool]
+"""Whether a trace is one to look for something in."""
+LOOKED_AT = 10_000
+"""Texts in which something is said: of more, the newest are looked at."""
 
 
 class Hit(msgspec.Struct, frozen=True):
@@ -120,10 +126,11 @@ class Upkeep(Store, Protocol):
         """How far the search is behind."""
         ...
 
-    def search(self, text: str, limit: int = 20) -> list[Hit]:
+    def search(self, text: str, limit: int = 20, asked_for: AskedFor | None = None) -> list[Hit]:
         """Where all words are said together, newest first. `UsageError` if there is no word.
 
-        ``"…"`` is a phrase, ``*`` behind a word stands for any end of it.
+        ``"…"`` is a phrase, ``*`` behind a word stands for any end of it. What was said again is
+        found where it was said first. ``asked_for``: in every trace of which this is true, instead.
         """
         ...
 
@@ -142,6 +149,9 @@ class Upkeep(Store, Protocol):
         """Bytes that what is stored takes; what was deleted does not count. May read all rows."""
         ...
 
-    def backup(self, folder: Path) -> None:
-        """Copy one state of the store into an empty or new folder; `StoreError` if it is neither."""
+    def backup(self, folder: Path) -> int:
+        """Copy one state of the store into an empty or new folder; `StoreError` if it is neither.
+
+        How many large bodies are missing there, as they are here: gone, or damaged.
+        """
         ...

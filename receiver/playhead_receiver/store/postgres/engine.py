@@ -27,7 +27,7 @@ from playhead_receiver.store.shelves import Shelves
 from playhead_receiver.store.sql.compaction import QUIET_S, drafts, write
 from playhead_receiver.store.sql.engine import SqlStore
 from playhead_receiver.store.sql.verify import verify
-from playhead_receiver.store.upkeep import Deleted, Finding, Hit, Lag
+from playhead_receiver.store.upkeep import AskedFor, Deleted, Finding, Hit, Lag
 from playhead_receiver.store.writer import Writer
 from playhead_semconv.errors import StoreError
 
@@ -137,9 +137,9 @@ class PostgresStore(SqlStore[PgDb]):
         """How far the search is behind."""
         return self._search.lag()
 
-    def search(self, text: str, limit: int = 20) -> list[Hit]:
+    def search(self, text: str, limit: int = 20, asked_for: AskedFor | None = None) -> list[Hit]:
         """Where all words are said together, newest first."""
-        return self._search.search(text, limit)
+        return self._search.search(text, limit, asked_for)
 
     def having(self, needs: Sequence[Need]) -> set[bytes] | None:
         """Trace ids of what may have, for each need, one of its keys."""
@@ -161,7 +161,7 @@ class PostgresStore(SqlStore[PgDb]):
             used = used_by_rows(db, self._place.schema)
         return used + self._blobs.elsewhere_bytes()
 
-    def backup(self, folder: Path) -> None:
+    def backup(self, folder: Path) -> int:
         """`StoreError`: PostgreSQL has its own tools; it says what they do not copy."""
         places, schema = self._shelves.places(), self._place.schema
         objects = f"then copy the objects under {' and '.join(places)}; " if places else ""

@@ -19,7 +19,7 @@ from playhead_receiver.store.protocol import Store
 from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.sql.searcher import FACT_WORDS, TEXT_WORDS, Searcher, phrases
 from playhead_receiver.store.texts import PLACE_BITS, address_of, frame_of, last_address
-from playhead_receiver.store.upkeep import Hit, Lag
+from playhead_receiver.store.upkeep import LOOKED_AT, AskedFor, Hit, Lag
 from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
@@ -135,11 +135,11 @@ class PostgresSearch(Searcher):
         bundle, position = self._reader.one("SELECT bundle, position FROM done") or (0, 0)
         return self._lag(bundle, position)
 
-    def search(self, text: str, limit: int) -> list[Hit]:
+    def search(self, text: str, limit: int, asked_for: AskedFor | None = None) -> list[Hit]:
         """Where all words of ``text`` are said together, newest first."""
-        query = _query(text)
-        found = [self._rows(table, query, limit) for table in (TEXT_WORDS, FACT_WORDS)]
-        return self._hits(found[0], found[1], text, limit)
+        query, most = _query(text), limit if asked_for is None else LOOKED_AT
+        found = [self._rows(table, query, most) for table in (TEXT_WORDS, FACT_WORDS)]
+        return self._hits(found[0], found[1], text, limit, asked_for)
 
     def _rows(self, table: str, query: str, limit: int) -> list[int]:
         """The newest rows that match.

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
@@ -18,9 +19,10 @@ from playhead_receiver.store.plain import plain_text, words_of_span
 from playhead_receiver.store.prepare import open_run
 from playhead_receiver.store.protocol import Store, StoredSpan
 from playhead_receiver.store.sql.reader import Reader
+from playhead_receiver.store.sql.sayers import Sayer, Sayers
 from playhead_receiver.store.sql.signatures import Signatures
-from playhead_receiver.store.texts import PLACE_BITS, TEXT, Texts, address_of
-from playhead_receiver.store.upkeep import Hit, Lag
+from playhead_receiver.store.texts import PLACE_BITS, TEXT, Texts, address_of, frame_of
+from playhead_receiver.store.upkeep import AskedFor, Hit, Lag
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import (
@@ -158,10 +160,20 @@ class Searcher:
         runs = self._reader.one("SELECT count(*) FROM fact_run WHERE position > ?", (position,))
         return Lag(bundles[0] if bundles else 0, runs[0] if runs else 0)
 
-    def _hits(self, texts: list[int], facts: list[int], text: str, limit: int) -> list[Hit]:
+    def _hits(
+        self,
+        texts: list[int],
+        facts: list[int],
+        text: str,
+        limit: int,
+        asked_for: AskedFor | None = None,
+    ) -> list[Hit]:
         """What rows of the index mean, newest first; ``text``: what was searched for."""
         words = [word.casefold() for word in _WORD.findall(text)]
-        hits = [*self._text_hits(texts, words), *self._fact_hits(facts, words)]
+        hits = [
+            *islice(self._text_hits(texts, words, asked_for), limit),
+            *islice(self._fact_hits(facts, words, asked_for), limit),
+        ]
         hits.sort(key=lambda hit: hit.time_ns, reverse=True)
         return hits[:limit]
 
@@ -196,50 +208,60 @@ class Searcher:
             self._waits = (id, time.monotonic() + PATIENCE_S)
         return time.monotonic() < self._waits[1]
 
-    def _text_hits(self, addresses: list[int], words: list[str]) -> Iterator[Hit]:
+    def _text_hits(
+        self, addresses: list[int], words: list[str], asked_for: AskedFor | None
+    ) -> Iterator[Hit]:
         texts = self._reader.texts()
-        deriver = self._deriver()
+        deriver, sayers = self._deriver(), Sayers(self._reader, texts)
         for address in addresses:
-            bundle, place = address >> PLACE_BITS, address & (1 << PLACE_BITS) - 1
-            found: Any = self._reader.one(
-                "SELECT span.trace_id, span_id, start_ns, place, resource.data FROM bundle"
-                " JOIN span ON span.trace_id = bundle.trace_id AND span.bundle = bundle.id"
-                " JOIN resource ON resource.id = span.resource"
-                " WHERE bundle.id = ? AND place <= ? ORDER BY place DESC LIMIT 1",
-                (bundle, place),
-            ) or self._reader.one(
-                "SELECT span.trace_id, span_id, start_ns, -1, x'' FROM text_link JOIN bundle"
-                " ON bundle.id = text_link.bundle JOIN span ON span.trace_id = bundle.trace_id"
-                " AND span.bundle = bundle.id WHERE text_link.target = ? ORDER BY place LIMIT 1",
-                (address,),
-            )
-            if found is None:
-                continue
-            trace_id, span_id, start_ns, at, resource = found
+            excerpt: str | None = None
             try:
-                if at == place:
-                    stored = StoredSpan(trace_id, span_id, resource + texts.span(bundle, place))
-                    whole = self._said(stored, deriver)
-                else:
-                    whole = _whole(texts, address, texts.items(bundle)[place] if at >= 0 else None)
-            except PlayheadError:
+                for sayer in sayers.of(address):
+                    if asked_for is not None and not asked_for(sayer.trace_id):
+                        continue
+                    if excerpt is None:
+                        excerpt = _excerpt(self._text_at(address, sayer, texts, deriver), words)
+                    yield Hit(sayer.trace_id.hex(), sayer.span_id.hex(), sayer.start_ns, excerpt)
+                    if asked_for is None:
+                        break
+            except StoreUnavailable:
+                raise
+            except PlayheadError:  # what cannot be read cannot be found; `verify` says so
                 continue
-            yield Hit(trace_id.hex(), span_id.hex(), start_ns, _excerpt(whole, words))
 
-    def _fact_hits(self, positions: list[int], words: list[str]) -> Iterator[Hit]:
-        for position in positions:
-            found: Any = self._reader.one(
-                "SELECT position, last, data, blobs FROM fact_run WHERE position >= ?"
-                " ORDER BY position LIMIT 1",
-                (position,),
-            )
-            if found is None:
+    def _text_at(self, address: int, sayer: Sayer, texts: Texts, deriver: Deriver) -> str:
+        """What was found there."""
+        bundle, place = frame_of(address), address & (1 << PLACE_BITS) - 1
+        if sayer.resource is None:
+            return _whole(texts, address, texts.items(bundle)[place])
+        otlp = sayer.resource + texts.span(bundle, place)
+        return self._said(StoredSpan(sayer.trace_id, sayer.span_id, otlp), deriver)
+
+    def _fact_hits(
+        self, positions: list[int], words: list[str], asked_for: AskedFor | None
+    ) -> Iterator[Hit]:
+        facts: dict[int, Fact] = {}
+        for position in positions:  # from the last to the first: runs of facts come one after the other
+            if position not in facts:
+                facts = self._facts_around(position)
+            fact = facts.get(position)
+            if fact is None or not fact.trace_id:
                 continue
-            at, last, data, blobs = found
-            for fact in self._facts_of(data, blobs):
-                if fact.seq == last - at + position and fact.trace_id:
-                    excerpt = _excerpt(_words_of_fact(fact), words)
-                    yield Hit(fact.trace_id.hex(), fact.span_id.hex(), fact.time_ns, excerpt)
+            if asked_for is None or asked_for(fact.trace_id):
+                excerpt = _excerpt(_words_of_fact(fact), words)
+                yield Hit(fact.trace_id.hex(), fact.span_id.hex(), fact.time_ns, excerpt)
+
+    def _facts_around(self, position: int) -> dict[int, Fact]:
+        """The run of facts in which a position is."""
+        found: Any = self._reader.one(
+            "SELECT position, last, data, blobs FROM fact_run WHERE position >= ?"
+            " ORDER BY position LIMIT 1",
+            (position,),
+        )
+        if found is None:
+            return {}
+        at, last, data, blobs = found
+        return {at - last + fact.seq: fact for fact in self._facts_of(data, blobs)}
 
 
 def phrases(text: str) -> list[tuple[str, bool]]:

@@ -25,7 +25,7 @@ from playhead_receiver.store.sqlite.reader import SqliteReader
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_receiver.store.sqlite.search import SqliteSearch
 from playhead_receiver.store.sqlite.space import give_back, has_room
-from playhead_receiver.store.upkeep import Deleted, Finding, Hit, Lag
+from playhead_receiver.store.upkeep import AskedFor, Deleted, Finding, Hit, Lag
 from playhead_receiver.store.writer import Writer
 from playhead_semconv.errors import StoreUnavailable
 
@@ -129,9 +129,9 @@ class SqliteStore(SqlStore[apsw.Connection]):
         """How far the search is behind."""
         return self._search.lag()
 
-    def search(self, text: str, limit: int = 20) -> list[Hit]:
+    def search(self, text: str, limit: int = 20, asked_for: AskedFor | None = None) -> list[Hit]:
         """Where all words are said together, newest first."""
-        return self._search.search(text, limit)
+        return self._search.search(text, limit, asked_for)
 
     def having(self, needs: Sequence[Need]) -> set[bytes] | None:
         """Trace ids of what may have, for each need, one of its keys."""
@@ -145,10 +145,10 @@ class SqliteStore(SqlStore[apsw.Connection]):
         used += sum(self._folder.size_bytes(digest) for digest in self._folder)
         return used + self._blobs.elsewhere_bytes()
 
-    def backup(self, folder: Path) -> None:
-        """Copy one state of the store into an empty or new folder."""
+    def backup(self, folder: Path) -> int:
+        """Copy one state of the store into an empty or new folder; how many blobs are missing there."""
         with self._blob_deletion, self._database.connection() as db:
-            copy_store(db, self._blobs, folder)
+            return copy_store(db, self._blobs, folder)
 
     def _forget_words(self) -> None:
         """Take out of the index what was deleted."""

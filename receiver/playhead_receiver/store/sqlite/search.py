@@ -21,7 +21,7 @@ from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.sql.searcher import Searcher, phrases
 from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
 from playhead_receiver.store.texts import address_of, frame_of, last_address
-from playhead_receiver.store.upkeep import Hit, Lag
+from playhead_receiver.store.upkeep import LOOKED_AT, AskedFor, Hit, Lag
 from playhead_semconv.errors import StoreUnavailable, UsageError
 
 if TYPE_CHECKING:
@@ -177,17 +177,17 @@ class SqliteSearch(Searcher):
 
     # Asking
 
-    def search(self, text: str, limit: int) -> list[Hit]:
+    def search(self, text: str, limit: int, asked_for: AskedFor | None = None) -> list[Hit]:
         """Where all words of ``text`` are said together, newest first."""
-        query = _query(text)
+        query, most = _query(text), limit if asked_for is None else LOOKED_AT
         with _speaking_of(self._path):
             db = self._asking()
             if db is None:
                 return []
-            texts = list(_matching(db, "text_words", query, limit))
-            facts = list(_matching(db, "fact_words", query, limit))
+            texts = list(_matching(db, "text_words", query, most))
+            facts = list(_matching(db, "fact_words", query, most))
             db.close()
-        return self._hits(texts, facts, text, limit)
+        return self._hits(texts, facts, text, limit, asked_for)
 
     def having(self, needs: Sequence[Need]) -> set[bytes] | None:
         """Traces that may have what is needed; None while there is no index."""
