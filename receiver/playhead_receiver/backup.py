@@ -14,22 +14,22 @@ from playhead_receiver.store.sqlite.schema import FILE
 DRAFT = "store.draft"
 
 
-def back_up(place: str | Path, data_dir: Path, folder: Path) -> None:
+def back_up(place: str | Path, data_dir: Path, folder: Path) -> int:
     """Copy the store at ``place`` and what else lies in ``data_dir`` into ``folder``, new or empty.
 
     Each store is copied as it is at one moment, one after the other; that of the folder itself is put in
-    place last. `StoreError`.
+    place last. How many large bodies are missing in them, as they are here. `StoreError`.
     """
     store = open_store(place, read_only=True)
     try:
         make_empty(folder)
-        store.backup(folder / DRAFT)
+        missing = store.backup(folder / DRAFT)
     finally:
         store.close()
     for tenant in tenants_in(data_dir):
         store = open_store(data_dir / TENANTS / tenant, read_only=True)
         try:
-            store.backup(folder / TENANTS / tenant)
+            missing += store.backup(folder / TENANTS / tenant)
         finally:
             store.close()
     file = AccessFile(data_dir)
@@ -40,6 +40,7 @@ def back_up(place: str | Path, data_dir: Path, folder: Path) -> None:
     for part in sorted((folder / DRAFT).iterdir(), key=lambda part: part.name == FILE):
         os.rename(part, folder / part.name)
     (folder / DRAFT).rmdir()
+    return missing
 
 
 def put_back(folder: Path, data_dir: Path) -> None:

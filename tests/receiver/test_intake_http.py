@@ -201,6 +201,21 @@ def test_one_bad_span_among_good_ones_is_rejected_alone(receiver: Receiver, clie
     assert names == ["span 1", "span 4", "span 6"]
 
 
+def test_a_request_of_rubbish_is_refused_as_a_whole(
+    receiver: Receiver, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("playhead_receiver.intake.spans.MOST_REJECTED", 3)
+    for signal, field in (("traces", "spans"), ("logs", "log_records")):
+        request = {"traces": ExportTraceServiceRequest, "logs": ExportLogsServiceRequest}[signal]()
+        entry = (request.resource_spans if signal == "traces" else request.resource_logs).add()
+        scoped = (entry.scope_spans if signal == "traces" else entry.scope_logs).add()
+        for _ in range(4):
+            getattr(scoped, field).add(**({} if signal == "traces" else {"event_name": "playhead.read"}))
+        answer = client.post(f"/v1/{signal}", content=request.SerializeToString(), headers=PROTOBUF)
+        assert answer.status_code == 400
+        assert "more than 3 items of the request" in Status.FromString(answer.content).message
+
+
 def test_a_bad_id_in_json_is_rejected_alone(receiver: Receiver, client: httpx.Client):
     good = {"traceId": TRACE.hex(), "spanId": "00000000000000aa", "name": "good"}
     bad = {"traceId": "not hex", "spanId": "00000000000000ab", "name": "bad"}

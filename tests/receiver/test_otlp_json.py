@@ -12,7 +12,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from playhead_receiver.intake.otlp_json import binary_of_json
-from playhead_semconv.errors import MalformedOtlp
+from playhead_semconv.errors import MalformedOtlp, TooLarge
 
 GOOD: dict[str, Any] = {"traceId": "ab" * 16, "spanId": "cd" * 8, "name": "good"}
 
@@ -90,6 +90,18 @@ def test_what_cannot_be_read_spoils_nothing_else(bad: Any):
     assert first == last
     assert first.name == "good"
     assert middle == Span()
+
+
+def test_much_of_little_is_refused_and_text_is_text(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("playhead_receiver.intake.otlp_json.MOST_PARTS", 20)
+    text = '[{"a": "\\"{["}]' * 100
+    value = {"key": "k", "value": {"stringValue": text}}
+    spans = {"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": [value]}]}]}]}
+    found = binary_of_json(json.dumps(spans).encode(), ExportTraceServiceRequest)
+    assert text.encode() in found
+    for bomb in ('{"x": [' + "{}," * 20 + "{}]}", "[" * 21, '{"resourceSpans":[' + "{}," * 30 + '"{'):
+        with pytest.raises(TooLarge, match="more than 20 objects and lists"):
+            binary_of_json(bomb.encode(), ExportTraceServiceRequest)
 
 
 def test_a_log_record_that_cannot_be_read_spoils_nothing_else():

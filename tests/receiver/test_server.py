@@ -8,7 +8,9 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
+import grpc
 import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -174,6 +176,37 @@ def test_what_is_under_way_when_it_stops_is_taken(tmp_path: Path):
         until(lambda: not _listens(address), "nobody else is let in")
         slow.sendall(body[10:])
         assert slow.recv(100).startswith(b"HTTP/1.1 200 OK")
+    stopping.join()
+    store = open_store(tmp_path, read_only=True)
+    assert len(list(store.spans(b"i" * 16))) == 1
+    store.close()
+
+
+def test_what_is_under_way_over_grpc_is_taken_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    receiver = Receiver(tmp_path, http_port=0, grpc_port=0)
+    receiver.start()
+    begun, goes_on = threading.Event(), threading.Event()
+    commit = receiver.store.commit
+
+    def commits_late(batch: Any) -> None:
+        begun.set()
+        assert goes_on.wait(60)
+        commit(batch)
+
+    monkeypatch.setattr(receiver.store, "commit", commits_late)
+    body = ExportTraceServiceRequest(
+        resource_spans=[ResourceSpans.FromString(span_of(b"i" * 16, 1).otlp)]
+    ).SerializeToString()
+    path = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+    host, port = receiver.grpc_endpoint.split(":")
+    with grpc.insecure_channel(receiver.grpc_endpoint) as channel:
+        under_way = channel.unary_unary(path).future(body, timeout=60)
+        assert begun.wait(60)
+        stopping = threading.Thread(target=receiver.stop, args=(60,))
+        stopping.start()
+        until(lambda: not _listens((host, int(port))), "nobody else is let in")
+        goes_on.set()
+        assert under_way.result() == b""
     stopping.join()
     store = open_store(tmp_path, read_only=True)
     assert len(list(store.spans(b"i" * 16))) == 1

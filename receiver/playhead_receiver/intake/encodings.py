@@ -13,6 +13,8 @@ from playhead_semconv.errors import MalformedOtlp, TooLarge, WireError
 MAX_BYTES = 64 * 1024 * 1024
 """Largest request, before and after decompression; OTLP's recommended limit."""
 
+SMALLER = "send smaller batches"
+
 STEP_BYTES = 1024 * 1024
 """So much comes out at a time."""
 SLICE_BYTES = 64 * 1024
@@ -74,7 +76,7 @@ class _Output:
 
 def too_large(limit_bytes: int) -> TooLarge:
     """The error of a request over the limit."""
-    return TooLarge(f"the request is larger than {limit_bytes} bytes", hint="send smaller batches")
+    return TooLarge(f"the request is larger than {limit_bytes} bytes", hint=SMALLER)
 
 
 def _zlib(body: bytes, out: _Output, window: int) -> bytes:

@@ -9,6 +9,7 @@ import base64
 import math
 import re
 from collections.abc import Callable
+from itertools import islice
 from typing import Any, cast
 
 import msgspec
@@ -17,7 +18,8 @@ from google.protobuf.message import Message
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
-from playhead_semconv.errors import MalformedOtlp
+from playhead_receiver.intake.encodings import SMALLER
+from playhead_semconv.errors import MalformedOtlp, TooLarge
 
 _IDS = frozenset(("traceId", "spanId", "parentSpanId", "trace_id", "span_id", "parent_span_id"))
 _HOLDERS = (
@@ -50,6 +52,11 @@ _ESCAPE = re.compile(
 )
 """An escape of JSON: a pair of surrogates, or one alone, or anything else."""
 
+MOST_PARTS = 1 << 20
+"""Objects and lists in a request: those of 40,000 spans with ten attributes each."""
+_STRING_OR_PART = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[{\[]', re.DOTALL)
+_QUOTE = ord('"')
+
 _INT64 = range(-(1 << 63), 1 << 63)
 
 _UNREADABLE = (
@@ -64,13 +71,14 @@ _UNREADABLE = (
 
 
 def binary_of_json(body: bytes, kind: type[Message]) -> bytes:
-    """The binary form of a request of ``kind``. `MalformedOtlp` if ``body`` is none.
+    """The binary form of a request of ``kind``. `MalformedOtlp` if ``body`` is none, `TooLarge`.
 
     Unknown fields are ignored, as OTLP demands. An id that is not hexadecimal becomes empty, and so does
     a span or record that cannot be read, so that it is rejected alone. JavaScript's exporter writes what
     protobuf cannot say: half of a character becomes U+FFFD, an integer that is none of 64 bits a double,
     as its exporters of protobuf do.
     """
+    _check_parts(body)
     found = _decoded(body)
     if not isinstance(found, dict):
         raise MalformedOtlp("the body is not a JSON object")
@@ -86,6 +94,15 @@ def binary_of_json(body: bytes, kind: type[Message]) -> bytes:
         return _read(request, kind).SerializeToString()
     except _UNREADABLE as problem:
         raise MalformedOtlp(f"the body is no {kind.__name__}: {problem}") from None
+
+
+def _check_parts(body: bytes) -> None:
+    """`TooLarge` where much memory would go into little: each part of two bytes takes some hundred."""
+    if body.count(b"{") + body.count(b"[") <= MOST_PARTS:
+        return
+    parts = (one for one in _STRING_OR_PART.finditer(body) if one[0][0] != _QUOTE)
+    if next(islice(parts, MOST_PARTS, None), None) is not None:
+        raise TooLarge(f"the request has more than {MOST_PARTS} objects and lists", hint=SMALLER)
 
 
 def _decoded(body: bytes) -> Any:

@@ -13,6 +13,8 @@ from playhead_receiver.span_view import Envelope, parse_span, resource_summary, 
 from playhead_receiver.store.protocol import Place, ReadSpan
 from playhead_semconv.errors import MalformedOtlp
 
+MOST_REJECTED = 50_000
+"""After so many the request is no request: each takes its time."""
 PROBLEMS_TOLD = 5
 """How many different reasons a partial success names."""
 
@@ -24,9 +26,11 @@ class Rejections(msgspec.Struct):
     reasons: dict[str, int] = {}
 
     def add(self, problem: MalformedOtlp) -> None:
-        """One more span or log record was rejected."""
+        """One more span or log record was rejected. `MalformedOtlp` if all of the request is, now."""
         self.count += 1
         self.reasons[problem.what] = self.reasons.get(problem.what, 0) + 1
+        if self.count > MOST_REJECTED:
+            raise MalformedOtlp(f"more than {MOST_REJECTED} items of the request cannot be read: {self}")
 
     def __str__(self) -> str:
         told = [

@@ -149,6 +149,9 @@ class Upkeep(Store, Protocol):
         """Bytes that what is stored takes; what was deleted does not count. May read all rows."""
         ...
 
-    def backup(self, folder: Path) -> None:
-        """Copy one state of the store into an empty or new folder; `StoreError` if it is neither."""
+    def backup(self, folder: Path) -> int:
+        """Copy one state of the store into an empty or new folder; `StoreError` if it is neither.
+
+        How many large bodies are missing there, as they are here: gone, or damaged.
+        """
         ...

@@ -17,6 +17,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import span_of
 from support.cli import CommandLine, refund, store_run
+from support.handmade import TRACE
 
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import FILE, AccessFile
@@ -277,6 +278,23 @@ def test_who_has_read_deleted_and_exported_is_written_down(tmp_path: Path, book:
         ("delete", run),
     ]
     assert {(note["token"], note["name"]) for note in notes} == {(token.id, "ops")}
+
+
+def test_what_its_owner_takes_out_is_written_down_too(playhead: CommandLine, tmp_path: Path):
+    store_run(playhead.data_dir, refund())
+    assert playhead("export", "-o", str(tmp_path / "before.tape")).status == 0
+    assert not (playhead.data_dir / FILE).exists()
+    assert playhead("token", "create", "ci").status == 0
+    assert playhead("export", "-o", str(tmp_path / "run.tape")).status == 0
+    assert playhead("export", str(tmp_path / "run.tape"), "-o", str(tmp_path / "again.tape")).status == 0
+    assert playhead("backup", str(tmp_path / "copy")).status == 0
+    file = AccessFile(playhead.data_dir)
+    notes = [(one.name, one.action, one.subject) for one in reversed(Audit(file).notes(""))]
+    file.close()
+    assert notes == [
+        ("playhead export", "export", TRACE.hex()),
+        ("playhead backup", "export", "everything"),
+    ]
 
 
 def test_the_audit_log_is_read_page_by_page_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

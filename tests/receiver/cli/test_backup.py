@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, open_store
+from playhead_semconv.facts import Content, Fact
 
 
 @contextmanager
@@ -64,6 +66,29 @@ def test_all_tenants_come_back_and_their_tokens_let_in(playhead: CommandLine, tm
     assert seen(other, own, theirs, gone, newer) == [*before, before[0]]
     for path in copy.rglob("*"):
         assert not path.is_file() or own.encode() not in path.read_bytes()
+
+
+def test_what_is_damaged_keeps_nothing_else_out_of_a_backup(playhead: CommandLine, tmp_path: Path):
+    store = open_store(playhead.data_dir)
+    for number in (1, 2, 3):
+        id, body = bytes([number]) * 16, Content.of(bytes([number]) * 600_000)
+        fact = Fact(1, 1, "playhead.state", id, body=body, instance=id, seq=0)
+        store.commit(Batch([span_of(id, 1)], [fact]))
+    store.close()
+    first, second, _ = sorted(
+        path for path in (playhead.data_dir / "blobs").rglob("*") if path.is_file()
+    )
+    first.unlink()
+    second.write_bytes(b"other")
+    done = playhead("backup", str(tmp_path / "copy"))
+    assert done.status == 1
+    assert "2 blobs could not be read: playhead verify says whose" in done.err
+    assert json.loads(playhead("backup", str(tmp_path / "2"), "--json").out)["missing_blobs"] == 2
+    other = CommandLine(tmp_path / "other", playhead._capture)  # pyright: ignore[reportPrivateUsage]
+    assert other("restore", str(tmp_path / "copy")).status == 0
+    found = other("verify")
+    assert "it concerns 2 runs" in found.err
+    assert {line.partition(" ")[0] for line in found.lines} == {"blob", "facts"}
 
 
 def test_a_folder_without_tokens_has_none_afterwards(playhead: CommandLine, tmp_path: Path):

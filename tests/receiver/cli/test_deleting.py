@@ -138,7 +138,7 @@ def test_without_a_terminal_gc_lists_and_deletes_nothing_unless_told(playhead: C
     done = playhead("gc")
     assert (done.status, done.lines) == (2, ["refund-1", "refund-2"])
     assert "2 runs would be deleted, and nobody can be asked" in done.err
-    assert "playhead gc --yes" in done.err
+    assert "hint: add --yes" in done.err
     assert len(names(playhead.data_dir)) == 2
     assert "deleted 2 runs" in playhead("gc", "--yes").err
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from playhead_receiver.cli.noting import note
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.session import Session
 
@@ -15,20 +16,26 @@ SCHEMA_VERSION = 1
 
 @verb("backup", short_help="copy the store into a folder, also while it is written to")
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
-def command(session: Session, folder: Path) -> None:
+def command(session: Session, folder: Path) -> int:
     """Copy the store into FOLDER, which is new or empty. Nobody has to stop for it.
 
-    So are the stores of all tenants, tokens (as digests) and the audit log.
+    So are the stores of all tenants, tokens (as digests) and the audit log. What is damaged here is
+    so in the copy; exit status 1 where a blob could not be read.
     """
     from playhead_receiver.backup import back_up
 
-    back_up(session.store, session.data_dir, folder)
+    note(session, "playhead backup", "export", "everything")
+    missing = back_up(session.store, session.data_dir, folder)
     size_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     if session.as_json:
-        said = {"folder": os.path.abspath(folder), "size_bytes": size_bytes}
+        said = {"folder": os.path.abspath(folder), "size_bytes": size_bytes, "missing_blobs": missing}
         session.print_json({"schema_version": SCHEMA_VERSION, **said})
-        return
-    from playhead_receiver.cli.views.words import size
+        return 1 if missing else 0
+    from playhead_receiver.cli.views.words import count, size
 
     session.say(f"copied {session.data_dir} to {folder}: {size(size_bytes)}")
+    if missing:
+        session.say(f"{count(missing, 'blob')} could not be read: playhead verify says whose")
+        return 1
     session.suggest(f"playhead restore {folder}")
+    return 0

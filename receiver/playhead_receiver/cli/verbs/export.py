@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from playhead_receiver.cli.noting import note
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.runs import Target, parse_target, reading
 from playhead_receiver.cli.session import Session
@@ -73,7 +74,9 @@ def _material(session: Session, target: Target) -> Generator[Material]:
         yield Material.of_file(Path(target.run))
         return
     with reading(session) as store:
-        yield Material.of_store(store, target.run)
+        found = Material.of_store(store, target.run)
+        note(session, "playhead export", "export", found.run.trace_id)
+        yield found
 
 
 def _write(found: Material, path: Path, form: str) -> int:

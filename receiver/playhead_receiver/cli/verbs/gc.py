@@ -75,7 +75,7 @@ def command(
         return 0
     if (names or above) and not yes:
         what = count(len(names), "run") if names else "the oldest runs"
-        if not agreed(session, names, what, "playhead gc --yes, or only look: playhead gc -n"):
+        if not agreed(session, names, what, "add --yes, or only look: -n"):
             return 1
     done = carry_out(session, Collect(policy)).deleted
     say_deleted(session, done, schema_version=SCHEMA_VERSION)

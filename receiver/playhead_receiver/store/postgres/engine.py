@@ -143,7 +143,7 @@ class PostgresStore(SqlStore[PgDb]):
             used = used_by_rows(db, self._place.schema)
         return used + self._blobs.elsewhere_bytes()
 
-    def backup(self, folder: Path) -> None:
+    def backup(self, folder: Path) -> int:
         """`StoreError`: PostgreSQL has its own tools; it says what they do not copy."""
         places, schema = self._shelves.places(), self._place.schema
         objects = f"then copy the objects under {' and '.join(places)}; " if places else ""

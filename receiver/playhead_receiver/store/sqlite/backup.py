@@ -13,19 +13,27 @@ from playhead_receiver.lock import WriterLock
 from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.prepare import blob_digests
 from playhead_receiver.store.sqlite.schema import FILE, open_writer, speaking_of
-from playhead_semconv.errors import StoreError
+from playhead_semconv.errors import CorruptTape, StoreError, StoreUnavailable
 
 BLOBS = "blobs"
 DRAFT = ".draft"
 
 
-def copy_store(source: apsw.Connection, blobs: Blobs, folder: Path) -> None:
-    """Copy the state that ``source`` sees; the database comes last, so a folder that has it is whole."""
+def copy_store(source: apsw.Connection, blobs: Blobs, folder: Path) -> int:
+    """Copy the state that ``source`` sees; the database comes last, so a folder that has it is whole.
+
+    How many blobs could not be copied, as they are damaged or gone. `StoreUnavailable`, `StoreError`.
+    """
     make_empty(folder)
-    kept = BlobFolder(folder / BLOBS)
+    kept, missing = BlobFolder(folder / BLOBS), 0
     rows = source.execute("SELECT blobs FROM fact_run WHERE blobs IS NOT NULL")
     for digest in {digest for (found,) in rows for digest in blob_digests(found)}:  # type: ignore[arg-type]
-        kept.put(blobs.get(digest))
+        try:
+            kept.put(blobs.get(digest))
+        except StoreUnavailable:
+            raise
+        except (StoreError, CorruptTape):
+            missing += 1
     draft = folder / (FILE + DRAFT)
     os.close(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     with speaking_of(draft):
@@ -38,6 +46,7 @@ def copy_store(source: apsw.Connection, blobs: Blobs, folder: Path) -> None:
     with open(draft, "rb") as file:
         os.fsync(file.fileno())
     os.rename(draft, folder / FILE)
+    return missing
 
 
 def make_empty(folder: Path) -> None:

@@ -145,10 +145,10 @@ class SqliteStore(SqlStore[apsw.Connection]):
         used += sum(self._folder.size_bytes(digest) for digest in self._folder)
         return used + self._blobs.elsewhere_bytes()
 
-    def backup(self, folder: Path) -> None:
-        """Copy one state of the store into an empty or new folder."""
+    def backup(self, folder: Path) -> int:
+        """Copy one state of the store into an empty or new folder; how many blobs are missing there."""
         with self._blob_deletion, self._database.connection() as db:
-            copy_store(db, self._blobs, folder)
+            return copy_store(db, self._blobs, folder)
 
     def _forget_words(self) -> None:
         """Take out of the index what was deleted."""
