@@ -84,6 +84,9 @@ class PostgresServer:
         if self._process is None:
             return
         main = psutil.Process(self._process.pid)
+        main.suspend()  # one that it starts behind our back would keep the next server from starting
+        while main.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
+            time.sleep(0.001)
         children = main.children(recursive=True)
         main.kill()
         for child in children:
