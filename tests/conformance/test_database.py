@@ -22,7 +22,7 @@ from support.running import until
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, Upkeep, open_store
 from playhead_receiver.store.naming import place_name, place_of_tenant, split_schema
-from playhead_receiver.store.postgres import reader, schema, search
+from playhead_receiver.store.postgres import engine, reader, schema, search
 from playhead_receiver.store.retention import Policy, apply
 from playhead_semconv.errors import ConfigurationError, StoreError, StoreUnavailable
 
@@ -242,6 +242,27 @@ def test_two_receivers_that_keep_and_take_at_once_do_not_stop_each_other(tmp_pat
     assert list(stores[1].verify()) == []
     for store in stores:
         store.close()
+
+
+@pytest.mark.parametrize(("held_s", "transactions"), [(0.0, 5), (1e9, 3)])
+def test_a_deletion_lets_others_commit_after_a_few_runs(
+    store: Upkeep,
+    server: PostgresServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    held_s: float,
+    transactions: int,
+):
+    monkeypatch.setattr(engine, "HELD_S", held_s)
+    traces = [bytes([number]) * 16 for number in range(1, 6)]
+    for trace in traces:
+        store.commit(Batch([span_of(trace, 1, text="said by all of them " * 40)], facts_of(trace, [0])))
+    gone = store.delete(traces)
+    assert (gone.runs, gone.spans, gone.facts) == (5, 5, 5)
+    assert list(store.verify()) == []
+    with server.connect() as connection:
+        found = connection.execute(f"SELECT deletions FROM {schema_of(tmp_path)}.counter".encode())
+        assert found.fetchone() == (transactions,)
 
 
 def test_what_one_receiver_takes_is_told_live_by_another(tmp_path: Path):

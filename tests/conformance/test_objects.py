@@ -307,7 +307,7 @@ def test_up_takes_the_place_as_a_flag(url: str, bucket: ObjectServer, tmp_path: 
         assert up.stdout is not None
         assert json.loads(up.stdout.readline())["data_dir"] == str(tmp_path)
         up.terminate()
-        assert up.wait(30) == 0
+        assert up.wait(60) == 0
     store = open_store(tmp_path)
     store.commit(Batch(facts=[large(ONE, bytes(600_000))]))
     store.close()

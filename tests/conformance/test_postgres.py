@@ -20,7 +20,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import facts_of, span_of
 from support.postgres import PostgresServer
-from support.senders import Sender, Standing, more, nothing_is_missing, sending
+from support.senders import Sender, Standing, all_are_refused, more, nothing_is_missing, sending
 from urllib3 import PoolManager
 
 from playhead_receiver.server import Receiver
@@ -219,6 +219,29 @@ def test_one_of_two_receivers_is_killed_and_its_senders_go_to_the_other(tmp_path
         with sending(senders[:2], staying):
             more(senders[:2], 8)
             staying.kill()
+    nothing_is_missing(url, senders)
+
+
+@pytest.mark.parametrize(
+    "kills", [1, pytest.param(25, marks=[pytest.mark.acceptance, pytest.mark.timeout(600)])]
+)
+def test_senders_come_again_while_the_database_is_away(
+    server: PostgresServer, tmp_path: Path, kills: int
+):
+    """Over both transports: told to come again, by a receiver that goes on by itself."""
+    url, moments = ENGINE.url(tmp_path), random.Random(kills)
+    senders = [Sender(number) for number in range(1, 5)]
+    standing = Standing(tmp_path / "standing", store=url)
+    with sending(senders, standing):
+        for _ in range(kills):
+            more(senders, moments.randrange(4, 60))
+            server.kill()
+            try:
+                all_are_refused(senders)
+            finally:
+                server.start()
+        more(senders, 8)
+        standing.kill()
     nothing_is_missing(url, senders)
 
 

@@ -21,7 +21,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import unpack
 
-DEADLINE_S = 20
+DEADLINE_S = 60
 
 
 @dataclass

@@ -55,7 +55,7 @@ __all__ = [
     "sse_reply",
 ]
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 """How long a gate holds, and a wait lasts, before the test is taken to be broken."""
 
 

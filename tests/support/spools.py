@@ -18,7 +18,7 @@ from playhead_semconv.frames import Record
 from playhead_semconv.settings import Settings
 
 CALL = ExchangeId(7, "http", 0)
-DEADLINE_S = 20
+DEADLINE_S = 60
 
 
 def chunk(data: bytes = b"abc", time_ns: int = 1) -> Fact:

@@ -96,7 +96,9 @@ def recorded_environment(
 
     ``receiver``: of the data folder; None where the user named an endpoint, which stays.
     """
-    child = {**environ, **for_children(resolved)}
+    settings = for_children(resolved)
+    settings.pop("PLAYHEAD_STORE", None)  # a way into the database is nothing for the agent
+    child = {**environ, **settings}
     child.setdefault("PYTHONHASHSEED", HASH_SEED)
     child["PLAYHEAD_LEVEL"] = resolved.settings.level or LEVEL
     if receiver is not None:

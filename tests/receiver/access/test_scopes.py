@@ -189,7 +189,7 @@ def test_grpc_is_open_to_those_who_may_send(guarded: tuple[Receiver, dict[str, s
         metadata = () if token is None else (("authorization", f"Bearer {token}"),)
         with grpc.insecure_channel(receiver.grpc_endpoint) as channel:
             try:
-                channel.unary_unary(f"/{service}/Export")(b"", metadata=metadata, timeout=20)
+                channel.unary_unary(f"/{service}/Export")(b"", metadata=metadata, timeout=60)
             except grpc.RpcError as problem:
                 return problem.code()
         return grpc.StatusCode.OK

@@ -61,7 +61,7 @@ def test_everything_over_tls(tmp_path: Path, certificates: tuple[Tls, Path, Path
         assert client.post(url, content=body, headers=PROTOBUF).status_code == 200
         credentials = grpc.ssl_channel_credentials(ca.read_bytes())
         with grpc.secure_channel(receiver.grpc_endpoint, credentials) as channel:
-            channel.unary_unary(TRACES)(body_of(b"u" * 16), timeout=20)
+            channel.unary_unary(TRACES)(body_of(b"u" * 16), timeout=60)
         assert len(client.get(f"{receiver.query_endpoint}/v1/runs").json()["runs"]) == 2
         with pytest.raises(httpx.HTTPError):
             httpx.get(receiver.query_endpoint.replace("https", "http") + "/health")
@@ -90,7 +90,7 @@ def test_those_without_a_certificate_are_not_let_in(
         pem = mine.read_bytes()
         credentials = grpc.ssl_channel_credentials(ca.read_bytes(), pem, pem)
         with grpc.secure_channel(receiver.grpc_endpoint, credentials) as channel:
-            channel.unary_unary(TRACES)(b"", timeout=20)
+            channel.unary_unary(TRACES)(b"", timeout=60)
 
 
 def test_tls_that_cannot_be_used_is_said_at_once(tmp_path: Path, certificates: tuple[Tls, Path, Path]):

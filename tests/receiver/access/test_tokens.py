@@ -124,7 +124,7 @@ def test_the_first_token_closes_a_receiver_that_was_open(tmp_path: Path, book: T
     def code(receiver: Receiver) -> grpc.StatusCode:
         with grpc.insecure_channel(receiver.grpc_endpoint) as channel:
             try:
-                channel.unary_unary(TRACES)(b"", timeout=20)
+                channel.unary_unary(TRACES)(b"", timeout=60)
             except grpc.RpcError as problem:
                 return problem.code()
         return grpc.StatusCode.OK
@@ -231,7 +231,7 @@ def test_tenants_see_their_own_runs_alone(tmp_path: Path, book: TokenBook):
             if tenant == "two":
                 with grpc.insecure_channel(receiver.grpc_endpoint) as channel:
                     metadata = (("authorization", f"Bearer {token}"),)
-                    channel.unary_unary(TRACES)(body, metadata=metadata, timeout=20)
+                    channel.unary_unary(TRACES)(body, metadata=metadata, timeout=60)
                 continue
             url = f"{receiver.http_endpoint}/v1/traces"
             sent = httpx.post(url, content=body, headers=PROTOBUF | bearer(token))

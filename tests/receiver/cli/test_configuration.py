@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from playhead_receiver.cli.agent import recorded_environment
 from playhead_receiver.cli.configuration import data_dir, for_children, resolved_settings, user_config
 from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.settings import Settings
@@ -79,3 +80,16 @@ def test_the_data_folder_is_the_users_unless_set(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert data_dir(Settings()) == tmp_path / "playhead"
     assert data_dir(Settings(data_dir=str(tmp_path / "d"))) == tmp_path / "d"
+
+
+def test_an_agent_is_not_told_the_way_into_the_database(tmp_path: Path, environ: dict[str, str]):
+    """Neither by a flag nor by a file; what its user put into the environment stays as it is."""
+    url = "postgresql://bob:secret@db/runs"
+    write(tmp_path / "pyproject.toml", f'[tool.playhead]\nstore = "{url}"\n')
+    for flags in ({}, {"store": url}):
+        found = resolved_settings(environ, flags=flags, cwd=tmp_path)
+        assert found.settings.store == url
+        assert "PLAYHEAD_STORE" not in recorded_environment(environ, found, None)
+    own = {**environ, "PLAYHEAD_STORE": url}
+    found = resolved_settings(own, cwd=tmp_path)
+    assert recorded_environment(own, found, None)["PLAYHEAD_STORE"] == url

@@ -57,7 +57,7 @@ def test_tail_follows_a_run_until_it_ends(playhead: CommandLine, monkeypatch: py
     waiting = threading.Event()
 
     def rest() -> None:
-        waiting.wait(10)
+        waiting.wait(60)
         store.commit(Batch(made.spans, made.facts[half:], {}))
 
     polled = tail.time.sleep

@@ -24,7 +24,7 @@ from playhead_receiver.server import Receiver
 from playhead_semconv.errors import UsageError
 from playhead_semconv.settings import Settings
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 LOOKS = """
 import json, sys, os, urllib.request

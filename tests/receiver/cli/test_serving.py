@@ -58,7 +58,7 @@ def test_up_says_where_it_listens_and_stops_at_a_signal(up: Any, playhead: Comma
     port = int(said["http"].rpartition(":")[2])
     socket.create_connection(("127.0.0.1", port)).close()
     child.send_signal(signal.SIGTERM)
-    assert child.wait(30) == 0
+    assert child.wait(60) == 0
     assert running(playhead.data_dir) is None
 
 
@@ -222,13 +222,15 @@ def test_the_doctor_prints_settings_and_their_origin(
 ):
     monkeypatch.setenv("PLAYHEAD_TOKEN", "secret-token")
     monkeypatch.setenv("PLAYHEAD_LEVEL", "causal")
+    monkeypatch.setenv("PLAYHEAD_STORE", "postgresql://bob:secret-word@db/runs")
     done = playhead("doctor", "--config", "--json")
     found = json.loads(done.out)["settings"]
     assert found["level"] == {"value": "causal", "origin": "environment (PLAYHEAD_LEVEL)"}
     assert found["data_dir"] == {"value": str(playhead.data_dir), "origin": "flag"}
     assert found["heartbeat_ms"] == {"value": 5000, "origin": "default"}
+    assert found["store"]["value"] == "postgresql://db/runs"
     assert "secret-token" not in done.out
     text = playhead("doctor", "--config").out
-    assert "secret-token" not in text
+    assert "secret-token" not in text and "secret-word" not in text
     assert any(line.split()[:2] == ["level", "causal"] for line in text.splitlines())
     assert os.environ["PLAYHEAD_TOKEN"] == "secret-token"

@@ -220,7 +220,7 @@ def test_who_may_not_read_is_refused(tmp_path: Any):
             metadata = () if token is None else (("authorization", f"Bearer {token}"),)
             make = channel.unary_stream if method.rpartition("/")[2] in STREAMS else channel.unary_unary
             try:
-                found = make(f"/jaeger.storage.v2.{method}")(b"", metadata=metadata, timeout=20)
+                found = make(f"/jaeger.storage.v2.{method}")(b"", metadata=metadata, timeout=60)
                 _ = list(found) if not isinstance(found, bytes) else found
             except grpc.RpcError as problem:
                 return problem.code()  # type: ignore[attr-defined]
@@ -255,7 +255,7 @@ def test_who_has_read_what_is_written_down(tmp_path: Any):
                 service = "Dependency" if "Dependencies" in method else "Trace"
                 path = f"/jaeger.storage.v2.{service}Reader/{method}"
                 make = channel.unary_stream if method in STREAMS else channel.unary_unary
-                found: Any = make(path)(query.SerializeToString(), metadata=metadata, timeout=20)
+                found: Any = make(path)(query.SerializeToString(), metadata=metadata, timeout=60)
                 _ = list(found) if not isinstance(found, bytes) else found
 
             by_id = MESSAGES["GetTracesRequest"]()

@@ -13,10 +13,12 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from prometheus_client.parser import text_string_to_metric_families
 from support.batches import span_of
 from support.cli import refund
+from support.handmade import HandMade
 
 from playhead_receiver.asking import highlights
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
+from playhead_semconv import attributes as a
 
 CHAT: dict[str, Any] = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "gpt-4o"}
 
@@ -153,9 +155,9 @@ def test_streams_end_when_the_receiver_does(api: httpx.Client, receiver: Receive
 
     begun = threading.Event()
     threading.Thread(target=follow, daemon=True).start()
-    assert begun.wait(20)
+    assert begun.wait(60)
     receiver.stop()
-    assert ended.wait(20)
+    assert ended.wait(60)
 
 
 def test_figures_for_prometheus(api: httpx.Client, receiver: Receiver):
@@ -220,3 +222,21 @@ def test_conversations_are_runs_that_belong_together(api: httpx.Client, receiver
         "helper-2",
         "helper-1",
     ]
+
+
+def test_a_replay_of_a_conversation_is_no_part_of_it(api: httpx.Client, receiver: Receiver):
+    for number, mode in ((1, "record"), (2, "replay")):
+        made = HandMade(bytes([number]) * 16, bytes([number + 2]) * 16)
+        made.start(**{a.PLAYHEAD_RUN_MODE: mode, a.PLAYHEAD_RUN_ORIGIN: f"{'03' * 16}-{'0' * 16}"})
+        said = {a.GEN_AI_OPERATION_NAME: "chat", a.GEN_AI_CONVERSATION_ID: "c-3"}
+        made.finish(made.begin("chat gpt-4o", kind=3, **said), **said)
+        made.exit()
+        receiver.store.commit(Batch(made.spans, made.facts))
+
+    def counted(q: str) -> list[int]:
+        found = api.get("/v1/conversations", params={"q": q}).json()["conversations"]
+        return [one["runs"] for one in found if one["id"] == "c-3"]
+
+    assert counted("") == [1]
+    assert counted("mode:all") == [2]
+    assert counted("mode:replay") == [1]

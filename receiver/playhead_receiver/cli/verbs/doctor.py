@@ -93,6 +93,8 @@ def _print_settings(session: Session) -> None:
     found = {field.name: getattr(settings, field.name) for field in fields(settings)}
     if found["token"]:
         found["token"] = SECRET
+    if found["store"]:
+        found["store"] = session.store_name
     if session.as_json:
         session.print_json(
             {

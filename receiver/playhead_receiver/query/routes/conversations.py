@@ -23,8 +23,11 @@ router = APIRouter(tags=["runs"])
 def list_conversations(
     asked: Reading, q: Q = "", limit: Annotated[int, Query(ge=1, le=500)] = 50
 ) -> ConversationPage:
-    """Conversations, the one that went on last first. `/v1/runs?q=conversation:ID` are those of one."""
-    wanted = read_language(q, RunQuery(mode=None, limit=MOST_RUNS))
+    """Conversations, the one that went on last first. `/v1/runs?q=conversation:ID` are those of one.
+
+    A replay says again what was said, so it counts where it is asked for only: `mode:replay`.
+    """
+    wanted = read_language(q, RunQuery(limit=MOST_RUNS))
     asked.note("read", "conversations")
     runs: dict[str, list[RunSummary]] = {}
     seen = 0

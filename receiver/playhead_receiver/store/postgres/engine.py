@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from playhead_receiver.store.keys import Need
 from playhead_receiver.store.postgres.blobs import BlobTable
@@ -30,6 +33,9 @@ from playhead_semconv.errors import StoreError
 
 if TYPE_CHECKING:
     from playhead_receiver.references import References
+
+HELD_S = 0.1
+"""How long commits of all receivers are to wait for a deletion; a single run may take longer."""
 
 
 class PostgresStore(SqlStore[PgDb]):
@@ -80,11 +86,23 @@ class PostgresStore(SqlStore[PgDb]):
             yield from verify(db, self._blobs)
 
     def delete(self, trace_ids: Sequence[bytes]) -> Deleted:
-        """Delete runs with all that only they hold. The server overwrites it when it vacuums."""
-        done = self._delete_rows(trace_ids)
+        """Delete runs with all that only they hold. The server overwrites it when it vacuums.
+
+        A few runs in each transaction, as all receivers wait for it.
+        """
+        gone, blobs = Deleted(wiped=False), set[bytes]()
+        waiting, count = list(trace_ids), 1
+        while waiting:
+            begin = time.monotonic()
+            done = self._delete_rows(waiting[:count])
+            del waiting[:count]
+            blobs |= done.blobs
+            gone = Deleted(
+                gone.runs + done.runs, gone.spans + done.spans, gone.facts + done.facts, wiped=False
+            )
+            count = count * 2 if time.monotonic() - begin < HELD_S / 2 else max(1, count // 2)
         self._search.forget()
-        blobs = self._delete_blobs(done.blobs)
-        return Deleted(done.runs, done.spans, done.facts, blobs, wiped=False)
+        return msgspec.structs.replace(gone, blobs=self._delete_blobs(blobs))
 
     def sweep(self) -> Deleted:
         """Delete blobs that nothing refers to."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import threading
 import time
 from collections import deque
@@ -39,7 +40,7 @@ class Pool:
         if self._closed:
             raise StoreUnavailable(f"the store {self._place.name} is closed")
         with speaking_of(self._place.name):
-            connection = self._ready(first or "SELECT")
+            connection = self._ready(first)
             try:
                 yield connection
             finally:
@@ -74,12 +75,20 @@ class Pool:
             fresh = connection is None
             connection = connection or connect(self._place)
             try:
-                connection.execute(first.encode())
+                if first or (not fresh and _has_news(connection)):
+                    connection.execute(first.encode() or b"SELECT")
                 return connection
             except BaseException as problem:
                 connection.close()
                 if fresh or not isinstance(problem, psycopg.OperationalError):
                     raise
+
+
+def _has_news(connection: psycopg.Connection) -> bool:
+    """Whether the server said something unasked: mostly that it is gone. Costs no question to it."""
+    waiting = select.poll()
+    waiting.register(connection.fileno(), select.POLLIN)
+    return bool(waiting.poll(0))
 
 
 class PostgresReader(Reader):
@@ -97,6 +106,12 @@ class PostgresReader(Reader):
             connection.execute("COMMIT")
 
     @contextmanager
+    def single(self) -> Generator[PgDb]:
+        """A connection for one statement."""
+        with self._pool.one() as connection:
+            yield PgDb(connection)
+
+    @contextmanager
     def stream(self) -> Generator[PgDb]:
         """As `connection`, for reads of more rows than are to be held at once."""
         with self._pool.one(_BEGIN) as connection:
@@ -109,5 +124,5 @@ class PostgresReader(Reader):
 
     def all(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows."""
-        with self._pool.one() as connection:
-            return list(PgDb(connection).execute(sql, values))
+        with self.single() as db:
+            return list(db.execute(sql, values))

@@ -38,6 +38,10 @@ class Reader:
         """A connection whose reads in the ``with`` block all see one state of the store."""
         raise NotImplementedError
 
+    def single(self) -> AbstractContextManager[Db]:
+        """As `connection`, for one statement."""
+        return self.connection()
+
     def stream(self) -> AbstractContextManager[Db]:
         """As `connection`, for reads of more rows than are to be held at once."""
         return self.connection()
@@ -113,16 +117,22 @@ class Reader:
                 one = waiting.popleft()
                 if one > bundle:
                     some.append(one)
-            with self.connection() as db:
-                try:
-                    found = frames_of(db, some)
-                except CorruptTape:  # perhaps another one
-                    found = frames_at(db, bundle)
+            try:
+                found = self._frames(some)
+            except CorruptTape:  # perhaps another one
+                found = self._frames([bundle])
             large = sum(map(len, found.values())) > LARGE_BYTES
             most = 1 if large else min(max(2 * most, 2), BUNDLES_AT_ONCE)
             return found
 
         return Texts(fetch)
+
+    def _frames(self, bundles: list[int]) -> dict[int, bytes]:
+        if len(bundles) == 1:
+            with self.single() as db:
+                return frames_at(db, bundles[0])
+        with self.connection() as db:
+            return frames_of(db, bundles)
 
     def pending(self, trace_id: bytes) -> list[tuple[bytes, int]]:
         """Instance and number of the start facts of spans that have not come."""
