@@ -6,9 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from support.batches import span_of
 from support.handmade import TRACE, HandMade
@@ -17,6 +20,7 @@ from support.leftovers import finds
 
 from playhead_receiver.store import Batch, Lag, Upkeep, open_store
 from playhead_receiver.store.plain import plain_text
+from playhead_receiver.store.sql.reader import Reader
 from playhead_semconv.errors import StoreUnavailable, UsageError
 
 
@@ -164,6 +168,29 @@ def test_deriver_and_store_may_be_imported_in_either_order():
     for first, second in (("derive", "store"), ("store", "derive")):
         words = f"import playhead_receiver.{first}, playhead_receiver.{second}"
         assert subprocess.run([sys.executable, "-c", words]).returncode == 0
+
+
+def test_of_a_long_trace_each_bundle_is_read_without_the_others(
+    store: Upkeep, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """To read the trace again with each bundle of it would take the square of its length."""
+    asked: dict[str, Sequence[Any]] = {}
+    for name in ("one", "all"):
+        ask = getattr(Reader, name)
+
+        def noted(reader: Reader, sql: str, values: Sequence[Any] = (), ask: Any = ask) -> Any:
+            asked[sql] = values
+            return ask(reader, sql, values)
+
+        monkeypatch.setattr(Reader, name, noted)
+    indexed(store)
+    assert store.search("Frage")
+    found = {sql: values for sql, values in asked.items() if "span.resource" in sql}
+    assert len(found) == 2
+    with closing(apsw.Connection(str(tmp_path / "store.sqlite"))) as db:
+        for sql, values in found.items():
+            plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", tuple(values))]
+            assert "SEARCH span USING INDEX span_bundle (bundle=?)" in plan, (sql, plan)
 
 
 def test_text_without_its_wrapping():

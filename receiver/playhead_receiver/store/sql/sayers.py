@@ -43,7 +43,7 @@ class Sayers:
         bundle, place = frame_of(address), address & (1 << PLACE_BITS) - 1
         found: Any = self._reader.one(
             "SELECT span.trace_id, span_id, start_ns, place, resource.data FROM bundle"
-            " JOIN span ON span.trace_id = bundle.trace_id AND span.bundle = bundle.id"
+            " JOIN span ON span.bundle = bundle.id"
             " JOIN resource ON resource.id = span.resource"
             " WHERE bundle.id = ? AND place <= ? ORDER BY place DESC LIMIT 1",
             (bundle, place),
@@ -132,8 +132,8 @@ class Sayers:
     def _in_bundle(self, bundle: int, trace_id: bytes, said: set[int]) -> Iterator[Sayer]:
         """The first span of a bundle that says it."""
         rows: list[Any] = self._reader.all(
-            "SELECT span_id, start_ns, place FROM span WHERE trace_id = ? AND bundle = ? ORDER BY place",
-            (trace_id, bundle),
+            "SELECT span_id, start_ns, place FROM span WHERE bundle = ? ORDER BY place",
+            (bundle,),
         )
         items = self._items(bundle)
         for span_id, start_ns, place in rows:

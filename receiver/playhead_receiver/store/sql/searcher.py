@@ -181,8 +181,8 @@ class Searcher:
         """The spans of a bundle by their places."""
         rows = self._reader.all(
             "SELECT place, span_id, resource.data FROM span JOIN resource ON resource.id = span.resource"
-            " WHERE trace_id = ? AND bundle = ?",
-            (trace_id, id),
+            " WHERE bundle = ?",
+            (id,),
         )
         found: dict[int, StoredSpan] = {}
         for place, span_id, resource in rows:

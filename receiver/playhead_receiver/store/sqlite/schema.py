@@ -13,7 +13,7 @@ from playhead_receiver.store.sqlite.migration import to_6, to_9
 from playhead_semconv.errors import StoreUnavailable
 
 FILE = "store.sqlite"
-VERSION = 9
+VERSION = 10
 APPLICATION_ID = 0x706C6864
 BUSY_TIMEOUT_MS = 10_000
 
@@ -95,6 +95,7 @@ CREATE TABLE span(
     output INTEGER NOT NULL, reasoning INTEGER NOT NULL,
     resource INTEGER NOT NULL, bundle INTEGER NOT NULL, place INTEGER NOT NULL);
 CREATE UNIQUE INDEX span_identity ON span(trace_id, span_id);
+CREATE INDEX span_bundle ON span(bundle);
 
 -- Spans that have started and not come.
 CREATE TABLE pending(
@@ -176,6 +177,7 @@ MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
     CREATE INDEX run_origin ON run(origin) WHERE origin <> '';
     """,
     8: to_9,
+    9: "CREATE INDEX span_bundle ON span(bundle)",
 }
 """What makes the next schema of each one, as SQL or a function; forward only."""
 
