@@ -156,7 +156,7 @@ class Forwarder:
                 return False
         bad, good = self._sampler.judge(now)
         for trace_id in bad:
-            for parts in self._span_requests(self._store.spans(trace_id)):
+            for parts in self._span_requests(self._readable(trace_id)):
                 if not self._delivery.deliver(Signal.TRACES, parts, self._spans):
                     return False
         self._sampler.close((*bad, *good))
@@ -169,6 +169,15 @@ class Forwarder:
                 self._cursor.position = changes[-1].position
             self._file.save(self._cursor)
         return True
+
+    def _readable(self, trace_id: bytes) -> Iterator[StoredSpan]:
+        """The spans of a trace, up to one that is damaged: the queue does not stop there."""
+        try:
+            yield from self._store.spans(trace_id)
+        except StoreUnavailable:
+            raise
+        except PlayheadError as problem:
+            self._delivery.problem = problem.what
 
     def _is_whole(self, span: StoredSpan) -> bool:
         try:

@@ -156,6 +156,16 @@ class Damage(OnEngine):
         assert [run.trace_id for run in filled.runs(Query())] == [trace(3).hex()]
         assert len(list(filled.spans(trace(3)))) == 4
 
+    def test_who_follows_goes_past_it(self, filled: Any):
+        last = bundles_of(filled, 3)[-1]
+        flip(filled, "bundle", "id", last)
+        flip(filled, "fact_run", "position", filled._reader.one("SELECT min(position) FROM fact_run")[0])
+        seen = [change.position for change in filled.changes(0)]
+        (lost,) = filled._reader.one("SELECT position FROM span WHERE bundle = ?", (last,))
+        assert seen == [at for at in range(2, filled.position() + 1) if at != lost]
+        assert [change.position for change in filled.changes(0, 1)] == [2]
+        assert list(filled.changes(lost - 1)) == []
+
     def test_the_search_goes_past_it_and_forgets_it(self, filled: Any):
         flip(filled, "bundle", "id", bundles_of(filled, 2)[-1])
         flip(filled, "fact_run", "position", filled._reader.one("SELECT min(position) FROM fact_run")[0])

@@ -15,7 +15,7 @@ from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.frames import frames_at, frames_of
 from playhead_receiver.store.sql.summaries import instance_of
 from playhead_receiver.store.texts import Texts
-from playhead_semconv.errors import CorruptTape
+from playhead_semconv.errors import CorruptTape, StoreError, StoreUnavailable
 
 CHANGES_BYTES = 16 * 1024 * 1024
 """About how much one call of `changes` brings into memory."""
@@ -151,9 +151,20 @@ class Reader:
         return 0 if found is None else found[0]
 
     def changes(self, after: int, limit: int) -> list[Change]:
-        """What was committed after a position: at most ``limit``, and about `CHANGES_BYTES`."""
+        """What was committed after a position: at most ``limit``, and about `CHANGES_BYTES`.
+
+        What is damaged is passed over; `verify` says so.
+        """
+        while True:
+            changes, read_to = self._changes(after, limit)
+            if changes or read_to == after:
+                return changes
+            after = read_to
+
+    def _changes(self, after: int, limit: int) -> tuple[list[Change], int]:
+        """Some of it, and the position up to which that is all."""
         changes: list[Change] = []
-        size = 0
+        size, damaged, read_to = 0, 0, after
         with self.stream() as db:
             runs: Iterator[Any] = iter(
                 db.execute(
@@ -172,20 +183,26 @@ class Reader:
             )
             texts = Texts(lambda id: frames_at(db, id))
             for is_run, row in _by_position(runs, spans):
-                if len(changes) >= limit or size >= CHANGES_BYTES:
+                if len(changes) + damaged >= limit or size >= CHANGES_BYTES:
                     break
-                if is_run:
-                    last, count, data, blobs = row
-                    for place, fact in enumerate(open_run(data, blobs, self.blobs), last - count + 1):
-                        if place > after:
-                            changes.append(Change(place, fact))
-                            size += len(fact.body.inline or b"") if fact.body is not None else 100
-                    continue
-                position, trace_id, span_id, bundle, place, resource = row
-                otlp = resource + texts.span(bundle, place)
-                changes.append(Change(position, StoredSpan(trace_id, span_id, otlp)))
-                size += len(otlp)
-        return changes[:limit]
+                read_to = row[0]
+                try:
+                    if is_run:
+                        last, count, data, blobs = row
+                        for place, fact in enumerate(open_run(data, blobs, self.blobs), last - count + 1):
+                            if place > after:
+                                changes.append(Change(place, fact))
+                                size += len(fact.body.inline or b"") if fact.body is not None else 100
+                    else:
+                        position, trace_id, span_id, bundle, place, resource = row
+                        otlp = resource + texts.span(bundle, place)
+                        changes.append(Change(position, StoredSpan(trace_id, span_id, otlp)))
+                        size += len(otlp)
+                except StoreUnavailable:
+                    raise
+                except (CorruptTape, StoreError):
+                    damaged += 1
+        return changes[:limit], read_to
 
 
 def _by_position(runs: Iterator[Any], spans: Iterator[Any]) -> Iterator[tuple[bool, Any]]:
