@@ -189,7 +189,8 @@ class Reader:
                 try:
                     if is_run:
                         last, count, data, blobs = row
-                        for place, fact in enumerate(open_run(data, blobs, self.blobs), last - count + 1):
+                        facts = open_run(data, blobs, self.blobs)
+                        for place, fact in enumerate(facts, last - count + 1):
                             if place > after:
                                 changes.append(Change(place, fact))
                                 size += len(fact.body.inline or b"") if fact.body is not None else 100
