@@ -10,6 +10,7 @@ import click
 from playhead_receiver.cli.app import playhead
 from playhead_receiver.cli.session import Session
 from playhead_semconv import errors
+from playhead_semconv.boundaries import BOUNDARIES
 from playhead_semconv.settings import Settings, environment_name
 
 ROOT = Path(__file__).parent.parent
@@ -66,6 +67,23 @@ def test_every_setting_is_documented():
         )
     table = "\n".join(f"| {' | '.join(row)} |" for row in expected)
     assert rows("docs/configuration.md") == expected, f"docs/configuration.md should say\n{table}"
+
+
+def test_the_table_of_boundaries_is_printed():
+    shown_rows = [
+        [
+            f"`{row.name}`",
+            row.level or "none",
+            "yes" if row.choice == "choice" else "no",
+            row.facts,
+            row.without,
+        ]
+        for row in BOUNDARIES
+    ]
+    text = (ROOT / "docs/boundaries.md").read_text("utf-8")
+    table = text.partition("<!-- boundaries -->\n")[2].partition("\n\n")[0].splitlines()[2:]
+    printed = [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+    assert printed == shown_rows
 
 
 def test_every_make_target_has_a_comment():

@@ -16,18 +16,19 @@ from abc import ABCMeta
 from collections.abc import Callable
 from typing import Any, cast
 
-from playhead_instrumentation.lanes import GC, SHADOW, current, has_lane
-from playhead_instrumentation.patches import PATCHES, required
+from playhead_instrumentation.lane_hooks import has_lane
+from playhead_instrumentation.lanes import GC, SHADOW, current
+from playhead_instrumentation.patches import Patches, required
 
 _KEPT = "_playhead_hash"
 _ORIGINAL = "_playhead_original"
 
 
-def install() -> None:
-    """Patch the types; what cannot be is among `PATCHES`."""
-    PATCHES.attempt("hashes of asyncio", _patch_asyncio)
-    PATCHES.attempt("hashes of concurrent.futures", _patch_futures)
-    PATCHES.attempt("hashes of threading", _patch_threads)
+def watch(patches: Patches, session: object = None) -> None:
+    """Patch the types."""
+    patches.attempt("hashes of asyncio", _patch_asyncio)
+    patches.attempt("hashes of concurrent.futures", _patch_futures)
+    patches.attempt("hashes of threading", _patch_threads)
 
 
 def _made(one: object, kind: str) -> int:

@@ -2,36 +2,55 @@
 
 A lane is its parent's lane plus the name of the function that was started and its count there:
 ``main``, ``main/fetch.2``. The same program names its lanes the same way in every execution, whatever
-the order in which they run. The hooks give every task, thread and executor job a lane of its own, and
-hand threads and executor jobs the OTel context of whoever started them.
+the order in which they run. `lane_hooks` gives every task, thread and executor job a lane of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import functools
-import inspect
-import sys
+import itertools
 import threading
 import weakref
 from asyncio import _get_running_loop as running_loop  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextvars import Context, ContextVar, Token
-from types import CodeType, ModuleType
-from typing import Any, Final, Protocol, cast
+from contextvars import ContextVar, Token
+from typing import Any, Final, Protocol
 
 from opentelemetry import context as otel_context
 
-from playhead_instrumentation.patches import PATCHES, required
 from playhead_semconv.facts import Delivery, digest_of
 
 OWN_THREADS = "playhead-"
 """How the names of playhead's own threads begin: they have no lane."""
 
-WRAPPERS = ("TaskGroup._run_wrapped_task", "TaskHandle._run_coro", "_run_coro")
-"""Coroutines of anyio that hide the function they run; the task's name tells it."""
+
+class _Counts:
+    """Counts by name. Two threads never get the same number of a name."""
+
+    __slots__ = ("_counters", "_latest", "_start")
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+        self._counters: dict[str, itertools.count[int]] = {}
+        self._latest: dict[str, int] = {}
+
+    def next(self, name: str) -> int:
+        """The next number of ``name``."""
+        counter = self._counters.get(name)
+        if counter is None:
+            # Of several threads that come here at once, all get the one that was first.
+            counter = self._counters.setdefault(name, itertools.count(self._start))
+        number = self._latest[name] = next(counter)
+        return number
+
+    def latest(self) -> dict[str, int]:
+        """The last number of each name."""
+        return dict(self._latest)
+
+    def clear(self) -> None:
+        """Count from the start again."""
+        self._counters.clear()
+        self._latest.clear()
 
 
 class Lane:
@@ -61,24 +80,20 @@ class Lane:
         """The process instance on whose tape its name stands."""
         self.ended: Delivery | None = None
         """When the thread or job ended, where anything was recorded in it."""
-        self._ordinals: dict[str, int] = {}
-        self._spawned: dict[str, int] = {}
+        self._ordinals = _Counts(0)
+        self._spawned = _Counts(1)
 
     def next_ordinal(self, kind: str) -> int:
         """Number of the next exchange of that kind in this lane, from 0."""
-        ordinal = self._ordinals.get(kind, 0)
-        self._ordinals[kind] = ordinal + 1
-        return ordinal
+        return self._ordinals.next(kind)
 
     def child(self, function: str) -> Lane:
         """The lane of the next task or thread that runs ``function``; counted from 1."""
-        count = self._spawned.get(function, 0) + 1
-        self._spawned[function] = count
-        return Lane(f"{self.name}/{function}.{count}", self)
+        return Lane(f"{self.name}/{function}.{self._spawned.next(function)}", self)
 
     def counts(self) -> tuple[dict[str, int], dict[str, int]]:
-        """How many exchanges of each kind there were, and tasks and threads of each function."""
-        return dict(self._ordinals), dict(self._spawned)
+        """Last ordinal of each kind of exchange, and number of tasks and threads of each function."""
+        return self._ordinals.latest(), self._spawned.latest()
 
     def restart(self) -> None:
         """Count from the start again."""
@@ -100,12 +115,8 @@ GC: Final = Lane("gc")
 
 _lane: ContextVar[Lane] = ContextVar("playhead_lane", default=MAIN)
 
-_of_task: weakref.WeakKeyDictionary[Any, Lane] = weakref.WeakKeyDictionary()
+of_task: weakref.WeakKeyDictionary[Any, Lane] = weakref.WeakKeyDictionary()
 """Lanes of tasks that run in a context which the program gave them and may share."""
-
-
-_of_job: weakref.WeakKeyDictionary[Future[Any], Lane] = weakref.WeakKeyDictionary()
-"""Lanes of the jobs of executors."""
 
 
 _job: ContextVar[Lane | None] = ContextVar("playhead_job", default=None)
@@ -128,17 +139,18 @@ def current() -> Lane:
         # What runs in a context of whoever started the job is the job's, but in an event loop.
         if running_loop() is None:
             return job
-    if _of_task and lane is not SHADOW:
+    if of_task and lane is not SHADOW:
         try:
             task = asyncio.current_task()
         except RuntimeError:
             return lane
         if task is not None:
-            return _of_task.get(task, lane)
+            return of_task.get(task, lane)
     return lane
 
 
-def _reset(token: Token[Lane]) -> None:
+def reset(token: Token[Lane]) -> None:
+    """The lane that ran before `entered` gave ``token`` runs again."""
     try:
         _lane.reset(token)
     except ValueError:
@@ -154,7 +166,7 @@ class Shadow:
         self._token = _lane.set(SHADOW)
 
     def __exit__(self, *_: object) -> None:
-        _reset(self._token)
+        reset(self._token)
 
 
 class Watch(Protocol):
@@ -230,7 +242,7 @@ class In:
         self._token = _lane.set(self._lane)
 
     def __exit__(self, *_: object) -> None:
-        _reset(self._token)
+        reset(self._token)
 
 
 class Entered(In):
@@ -241,23 +253,23 @@ class Entered(In):
     def __enter__(self) -> None:
         self._task = _task_with_lane()
         if self._task is not None:
-            self._before = _of_task[self._task]
-            _of_task[self._task] = self._lane
+            self._before = of_task[self._task]
+            of_task[self._task] = self._lane
         super().__enter__()
 
     def __exit__(self, *problem: object) -> None:
         super().__exit__(*problem)
         if self._task is not None:
-            _of_task[self._task] = self._before
+            of_task[self._task] = self._before
 
 
 def _task_with_lane() -> Any:
     """The task that runs, where its lane does not follow from its context."""
     try:
-        task = asyncio.current_task() if _of_task else None
+        task = asyncio.current_task() if of_task else None
     except RuntimeError:
         return None
-    return task if task in _of_task else None
+    return task if task in of_task else None
 
 
 of_requests: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -279,26 +291,26 @@ def _ended(lane: Lane) -> None:
         told(lane)
 
 
-class _Carried:
-    """A function that runs in a lane, under the OTel context of whoever handed it over."""
+class Carried:
+    """A lane, and the OTel context of whoever started it, for a thread or a job of an executor."""
 
-    __slots__ = ("_context", "_function", "_is_job", "_lane")
+    __slots__ = ("_context", "_is_job", "_lane")
 
-    def __init__(self, lane: Lane, function: Callable[..., Any], *, is_job: bool) -> None:
+    def __init__(self, lane: Lane, *, is_job: bool) -> None:
         """``is_job``: it may run in other contexts, which are not its own."""
         self._lane = lane
-        self._function = function
         self._is_job = is_job
         self._context = otel_context.get_current()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What ``function`` returns, called in that lane."""
         lane = _lane.set(self._lane)
         job, outer_job = _job.set(self._lane), _here.job
         if self._is_job:
             _here.job = self._lane
         outer = otel_context.attach(self._context)
         try:
-            return self._function(*args, **kwargs)
+            return function(*args, **kwargs)
         finally:
             _ended(self._lane)
             otel_context.detach(outer)
@@ -307,198 +319,12 @@ class _Carried:
             _lane.reset(lane)
 
 
-def name_of(function: object) -> str:
-    """The name under which a function counts: its qualified name within its outermost function."""
-    while isinstance(function, functools.partial):
-        partial = cast("functools.partial[Any]", function)
-        called: list[Any] = [partial.func, *partial.args]
-        while len(called) > 1 and _is_through_context(called[0]):
-            del called[0]
-        function = called[0]
-    name = getattr(function, "__qualname__", None) or type(function).__qualname__
-    return str(name).rpartition("<locals>.")[2].replace("/", "_")
+def entered(lane: Lane) -> Token[Lane]:
+    """From now on ``lane`` runs in this context, until `reset`."""
+    return _lane.set(lane)
 
 
-def _is_through_context(function: object) -> bool:
-    return isinstance(getattr(function, "__self__", None), Context)
-
-
-def _name_of_task(coroutine: Any, name: str | None) -> str:
-    own = name_of(coroutine)
-    return name.replace("/", "_") if name and own in WRAPPERS else own
-
-
-def _lane_of_task(coroutine: Any, name: str | None) -> Lane:
-    parent = current()
-    if parent is SHADOW or parent is GC:
-        return parent
-    if type(coroutine).__name__.startswith("async_generator") or _finalizing():
-        return GC
-    return parent.child(_name_of_task(coroutine, name))
-
-
-def _finalizing() -> bool:
-    """Whether the caller of ``create_task`` is a finalizer."""
-    frame = sys._getframe(3)  # pyright: ignore[reportPrivateUsage]
-    for _ in range(2):
-        code: CodeType = frame.f_code
-        if code.co_name == "__del__":
-            return True
-        if frame.f_back is None:
-            return False
-        frame = frame.f_back
-    return False
-
-
-def install() -> None:
-    """Count from the start. Hook tasks, threads and executors; what cannot be is among `PATCHES`."""
+def restart() -> None:
+    """Count from the start: a recording begins."""
     for lane in (MAIN, SHADOW, GC):
         lane.restart()
-    PATCHES.attempt("asyncio", _hook_asyncio)
-    PATCHES.attempt("threading", _hook_threads)
-    PATCHES.attempt("concurrent.futures", _hook_executor)
-    PATCHES.when_imported("uvloop", "uvloop", _hook_uvloop)
-
-
-def _hook_asyncio() -> None:
-    _hook_loop(asyncio.BaseEventLoop)
-    original = asyncio.as_completed
-    if hasattr(original, "__playhead__"):
-        return
-    # It starts its coroutines in the order of a set, which differs between executions.
-    ordered = _generated(original) if inspect.isgeneratorfunction(original) else _iterated(original)
-    ordered.__dict__["__playhead__"] = True
-    asyncio.as_completed = asyncio.tasks.as_completed = ordered
-
-
-def _generated(original: Any) -> Any:
-    @functools.wraps(original)
-    def as_completed(fs: Any, *, timeout: float | None = None) -> Any:
-        yield from original(_in_order(fs), timeout=timeout)
-
-    return as_completed
-
-
-def _iterated(original: Any) -> Any:
-    @functools.wraps(original)
-    def as_completed(fs: Any, *, timeout: float | None = None) -> Any:
-        return original(_in_order(fs), timeout=timeout)
-
-    return as_completed
-
-
-def _in_order(awaitables: Any) -> Any:
-    if asyncio.isfuture(awaitables) or asyncio.iscoroutine(awaitables):
-        return awaitables  # a mistake that as_completed itself reports
-    return [asyncio.ensure_future(one) for one in dict.fromkeys(awaitables)]
-
-
-def _hook_uvloop(uvloop: ModuleType) -> None:
-    _hook_loop(required(uvloop, "Loop"))
-
-
-def _hook_loop(owner: Any) -> None:
-    original = required(owner, "create_task")
-    if hasattr(original, "__playhead__"):
-        return
-
-    @functools.wraps(original)
-    def create_task(loop: Any, coro: Any, **kwargs: Any) -> Any:
-        lane = _lane_of_task(coro, kwargs.get("name"))
-        # The task copies the context in which it is made, whatever task factory makes it.
-        token = _lane.set(lane)
-        try:
-            task = original(loop, coro, **kwargs)
-        finally:
-            _lane.reset(token)
-        if kwargs.get("context") is not None:
-            _of_task[task] = lane
-        if lane.of_request:
-            of_requests.add(task)
-        return task
-
-    create_task.__dict__["__playhead__"] = True
-    owner.create_task = create_task
-
-
-def _hook_threads() -> None:
-    thread: Any = threading.Thread
-    start, run = required(thread, "start"), required(thread, "_bootstrap_inner")
-    if hasattr(start, "__playhead__"):
-        return
-
-    @functools.wraps(start)
-    def start_in_lane(self: threading.Thread) -> None:
-        if has_lane(self) and not hasattr(self, "_playhead_carried"):
-            function: Any = getattr(self, "_target", None)
-            through = _is_through_context(function)
-            if through:
-                function = functools.partial(function, *getattr(self, "_args", ()))
-            parent = current()
-            name = name_of(function or type(self).run)
-            lane = parent if parent in (SHADOW, GC) else parent.child(name)
-            self.__dict__["_playhead_carried"] = _Carried(lane, run, is_job=through)
-        start(self)
-
-    @functools.wraps(run)
-    def run_in_lane(self: threading.Thread) -> None:
-        carried: _Carried | None = self.__dict__.pop("_playhead_carried", None)
-        (carried or run)(self)
-
-    start_in_lane.__dict__["__playhead__"] = True
-    thread.start = start_in_lane
-    thread._bootstrap_inner = run_in_lane
-
-
-def has_lane(thread: threading.Thread) -> bool:
-    """Whether a thread has a lane of its own."""
-    if thread.name.startswith(OWN_THREADS):
-        return False
-    # Whether an executor needs another worker depends on timing; its jobs have lanes, not its threads.
-    target = getattr(thread, "_target", None)
-    return getattr(target, "__module__", "") != "concurrent.futures.thread"
-
-
-def _hook_executor() -> None:
-    owner: Any = ThreadPoolExecutor
-    submit = required(owner, "submit")
-    if hasattr(submit, "__playhead__"):
-        return
-
-    @functools.wraps(submit)
-    def submit_in_lane(self: Any, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        parent = current()
-        function = functools.partial(fn, *args) if _is_through_context(fn) else fn
-        lane = parent if parent in (SHADOW, GC) else parent.child(name_of(function))
-        future = submit(self, _Carried(lane, fn, is_job=True), *args, **kwargs)
-        _of_job[future] = lane
-        return future
-
-    submit_in_lane.__dict__["__playhead__"] = True
-    owner.submit = submit_in_lane
-    futures: Any = concurrent.futures
-    as_completed = required(futures, "as_completed")
-
-    @functools.wraps(as_completed)
-    def as_completed_in_order(fs: Any, timeout: float | None = None) -> Any:
-        # Those that are done already it yields in the order of a set; here in that of their ends.
-        until = None if timeout is None else _waited_s() + timeout
-        jobs = list(dict.fromkeys(fs))
-        while done := sorted((job for job in jobs if job.done()), key=_end_of):
-            yield from done
-            jobs = [job for job in jobs if job not in set(done)]
-        left = None if until is None else max(0.0, until - _waited_s())
-        yield from as_completed(jobs, left)
-
-    futures.as_completed = as_completed_in_order
-
-
-def _waited_s() -> float:
-    # The standard library's clock for waits: what is left of a timeout is left at replay too.
-    return vars(threading)["_time"]()
-
-
-def _end_of(job: Future[Any]) -> tuple[int, int]:
-    lane = _of_job.get(job)
-    ended = None if lane is None else lane.ended
-    return (0, 0) if ended is None else (ended.batch, ended.order)

@@ -2,19 +2,39 @@
 
 Every patch goes through here: it is applied when its module is imported (or at once, where it already
 is), a failure of one never reaches the program or another patch, and the outcome is known by name.
+
+A target is an attribute of a module or a class. It is wrapped once, however many boundaries stand before
+it: `Patches.around` adds a *layer*, a function that is called with whatever comes after it and with the
+arguments of the call. `Patches.put` replaces an attribute. Both are undone by `Patches.undo`.
 """
 
 from __future__ import annotations
 
+import functools
+import importlib
+import inspect
+import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import wrapt
 
-Apply = Callable[[ModuleType], None]
+from playhead_semconv.errors import PlayheadError
+
+log = logging.getLogger(__name__)
+
+Apply = Callable[[ModuleType], object]
 """Patches a module that has just been imported. Raises `Unpatchable`, or anything, if it cannot."""
+
+Layer = Callable[..., Any]
+"""``layer(following, *args, **kwargs)``: does what the target does by calling ``following``."""
+
+OUTER, MIDDLE, INNER = 10, 20, 30
+"""Places of layers: the lower one is called first."""
+
+ROOM: Final = __name__.rpartition(".")[0]
 
 
 class Unpatchable(Exception):
@@ -28,23 +48,33 @@ class Patches:
         self._lock = threading.RLock()
         self._patched: dict[str, None] = {}
         self._unpatched: dict[str, str] = {}
-        self._watched: set[tuple[str, str]] = set()
+        self._watched: set[tuple[str, Any]] = set()
+        self._targets: dict[tuple[int, str], _Target] = {}
+        self._replaced: list[tuple[Any, str, Any, Any]] = []
+        """Owner, name, what stood there (`_ABSENT`: nothing of its own), and what stands there now."""
+        self.forgiving = True
+        """Whether a layer that fails is passed by. A replay does not: what is beyond it is the world."""
         self.on_failure: Callable[[str, str], None] | None = None
         """Told of each patch that failed: name and reason."""
 
-    def when_imported(self, module: str, name: str, apply: Apply) -> None:
-        """Apply a patch when ``module`` is imported; at once if it is. Twice the same is once."""
+    def when_imported(self, module: str, name: str, apply: Apply | str) -> None:
+        """Apply a patch when ``module`` is imported; at once if it is. Twice the same is once.
+
+        ``apply``: a function, or where it is found, ``MODULE:FUNCTION`` of this distribution, which is
+        then not imported before.
+        """
+        said = apply if isinstance(apply, str) else name
         with self._lock:
-            if (module, name) in self._watched:
+            if (module, said) in self._watched:
                 return
-            self._watched.add((module, name))
+            self._watched.add((module, said))
 
         def hook(imported: ModuleType) -> None:
-            self.attempt(name, lambda: apply(imported))
+            self.attempt(name, lambda: (found(apply) if isinstance(apply, str) else apply)(imported))
 
         wrapt.register_post_import_hook(hook, module)
 
-    def attempt(self, name: str, patch: Callable[[], None]) -> bool:
+    def attempt(self, name: str, patch: Callable[[], object]) -> bool:
         """Run ``patch`` and keep its outcome under ``name``. Never raises."""
         try:
             patch()
@@ -63,6 +93,48 @@ class Patches:
         if self.on_failure is not None:
             self.on_failure(name, reason)
 
+    def around(self, owner: Any, name: str, layer: Layer, *, order: int = MIDDLE) -> None:
+        """Have calls of ``owner.name`` go through ``layer``; `Unpatchable` where there is no such thing.
+
+        The same layer twice is once. Of several the one with the lowest ``order`` is called first, of
+        equal ones the one that came first. The attribute of a class is a plain function, which is called
+        with the instance.
+        """
+        with self._lock:
+            target = self._targets.get((id(owner), name))
+            if target is None:
+                target = _Target(owner, name, required(owner, name), self)
+                self._targets[id(owner), name] = target
+                setattr(owner, name, target.wrapper)
+            target.add(layer, order)
+
+    def put(self, owner: Any, name: str, value: Any) -> None:
+        """Set ``owner.name``, and remember what stood there."""
+        with self._lock:
+            before: Any = _own(owner, name)
+            setattr(owner, name, value)
+            self._replaced.append((owner, name, before, value))
+
+    def put_all(self, owner: Any, values: Mapping[str, Any]) -> None:
+        """`put` each of them."""
+        for name, value in values.items():
+            self.put(owner, name, value)
+
+    def undo(self) -> None:
+        """Take off what is outermost; what somebody else has wrapped meanwhile passes through."""
+        with self._lock:
+            for target in self._targets.values():
+                target.take_off()
+            self._targets.clear()
+            while self._replaced:
+                owner, name, before, value = self._replaced.pop()
+                if vars(owner).get(name) is not value:
+                    continue
+                if before is _ABSENT:
+                    delattr(owner, name)
+                else:
+                    setattr(owner, name, before)
+
     def patched(self) -> list[str]:
         """Names of what is patched so far, in the order of patching."""
         with self._lock:
@@ -74,12 +146,138 @@ class Patches:
             return [f"{name}: {reason}" for name, reason in self._unpatched.items()]
 
 
+_ABSENT: Final[Any] = object()
+
+
+class _Target:
+    """One attribute, wrapped once, and the layers before it."""
+
+    def __init__(self, owner: Any, name: str, original: Any, patches: Patches) -> None:
+        self._owner = owner
+        self._name = name
+        self._patches = patches
+        self._before = _own(owner, name)
+        self._original = original
+        self._layers: list[tuple[int, Layer]] = []
+        self.call: Callable[..., Any] = original
+        self.wrapper = self._asynchronous() if inspect.iscoroutinefunction(original) else self._wrapped()
+        self.wrapper.__dict__["__playhead__"] = self
+
+    def add(self, layer: Layer, order: int) -> None:
+        if any(one == layer for _, one in self._layers):
+            return
+        self._layers.append((order, layer))
+        self._layers.sort(key=lambda item: item[0])
+        call = self._original
+        for _, one in reversed(self._layers):
+            guard = _guarded_async if inspect.iscoroutinefunction(one) else _guarded
+            call = functools.partial(guard, self._patches, one, call)
+        self.call = call
+
+    def take_off(self) -> None:
+        self._layers.clear()
+        self.call = self._original
+        if vars(self._owner).get(self._name) is self.wrapper:
+            if self._before is _ABSENT:
+                delattr(self._owner, self._name)
+            else:
+                setattr(self._owner, self._name, self._before)
+
+    def _wrapped(self) -> Any:
+        @functools.wraps(self._original)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return self.call(*args, **kwargs)
+
+        return wrapper
+
+    def _asynchronous(self) -> Any:
+        @functools.wraps(self._original)
+        async def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return await self.call(*args, **kwargs)
+
+        return wrapper
+
+
+class _Following:
+    """What comes after a layer, and whether it was called."""
+
+    __slots__ = ("_call", "began", "ended", "result")
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self._call = call
+        self.began = self.ended = False
+        self.result: Any = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.began, self.ended = True, False
+        self.result = result = self._call(*args, **kwargs)
+        self.ended = True
+        return result
+
+
+class _AsyncFollowing(_Following):
+    """The same of a coroutine function."""
+
+    __slots__ = ()
+
+    async def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.began, self.ended = True, False
+        self.result = result = await self._call(*args, **kwargs)
+        self.ended = True
+        return result
+
+
+def _guarded(patches: Patches, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call ``layer``; where it fails by itself, the result is that of what comes after it."""
+    if not patches.forgiving:
+        return layer(call, *args, **kwargs)
+    following = _Following(call)
+    try:
+        return layer(following, *args, **kwargs)
+    except PlayheadError:
+        raise
+    except Exception:
+        if following.began and not following.ended:
+            raise  # the original's own
+        log.debug("playhead failed in a patch", exc_info=True)
+    return following.result if following.ended else call(*args, **kwargs)
+
+
+async def _guarded_async(
+    patches: Patches, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any
+) -> Any:
+    """The same for coroutine functions."""
+    if not patches.forgiving:
+        return await layer(call, *args, **kwargs)
+    following = _AsyncFollowing(call)
+    try:
+        return await layer(following, *args, **kwargs)
+    except PlayheadError:
+        raise
+    except Exception:
+        if following.began and not following.ended:
+            raise
+        log.debug("playhead failed in a patch", exc_info=True)
+    return following.result if following.ended else await call(*args, **kwargs)
+
+
+def found(place: str) -> Any:
+    """What ``MODULE:FUNCTION`` of this distribution names; imports the module."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(f"{ROOM}.{module}"), name)
+
+
 def required(owner: Any, name: str) -> Any:
     """``owner.name``, or `Unpatchable` saying that it is not there."""
     found = getattr(owner, name, None)
     if found is None:
         raise Unpatchable(f"no {getattr(owner, '__name__', owner)}.{name}")
     return found
+
+
+def _own(owner: Any, name: str) -> Any:
+    """What stands in ``owner`` itself under ``name``, as it stands there."""
+    return owner.__dict__.get(name, _ABSENT)
 
 
 def _described(problem: Exception) -> str:

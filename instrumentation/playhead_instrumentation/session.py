@@ -2,8 +2,8 @@
 
 ::
 
-    session.start(settings, outlet=outlet, run=run_root_ids)  # hooks lanes, writes process.start
-    boundaries.watch(PATCHES)                                 # patches HTTP, stdout, …
+    session.start(settings, outlet=outlet, run=run_root_ids)  # opens the driver, writes process.start
+    boundaries.watch(PATCHES, session.current())              # patches what the level asks for
     …
     session.current().abandon()                               # before span processors shut down
     session.stop(exit_code=0)                                 # writes process.exit
@@ -16,30 +16,34 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from opentelemetry import propagate, trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Tracer
 
-from playhead_instrumentation import hashes, lanes
-from playhead_instrumentation.drivers import dies_with, ends_at_standstill, open_driver
+from playhead_instrumentation import lanes
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.driver import Driver
+from playhead_instrumentation.drivers.opening import Opening, open_driver
 from playhead_instrumentation.process_facts import Process, RunIds
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.surroundings import folders, own_folders
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.boundaries import Boundary, at_replay, had, names, selected
 from playhead_semconv.facts import ErrorRecord
 from playhead_semconv.folds import is_inbound
 from playhead_semconv.places import Places, between, folders_of
 from playhead_semconv.plans import Plan
 from playhead_semconv.seams import Outlet, Sink
 from playhead_semconv.settings import Settings
-from playhead_semconv.tapes import IndexedTape
+
+if TYPE_CHECKING:
+    from playhead_instrumentation.workspace import Workspace
+    from playhead_semconv.tapes import IndexedTape
 
 
 class Job(Protocol):
@@ -77,6 +81,8 @@ class Session:
         redactor: Redactor,
         driver: Driver,
         process: Process,
+        boundaries: Sequence[Boundary],
+        recorded: Collection[str],
         outlet: Outlet | None,
         tracer: Callable[[], Tracer],
         submit: Callable[[Job], None],
@@ -88,6 +94,9 @@ class Session:
         self.driver = driver
         self.process: Final = process
         """Facts of the process: start, heartbeat, exit; `Process.attributes` is for the run root too."""
+        self.boundaries: Final = boundaries
+        """What is installed in this process."""
+        self._recorded = frozenset(recorded)
         self.outlet: Final = outlet
         self.tracer: Final = tracer
         """Of the attempts' spans."""
@@ -95,8 +104,9 @@ class Session:
         """Hands over what is to be done off the caller's path. Safe in a finalizer."""
         self.context_of: Final = context_of
         """The context in which a request that came with these headers (lower case) is served."""
-        self.workspace = driver.files.workspace
+        self.workspace: Workspace | None = None
         """The files that the run works on; at replay, where they lie in the scratch folder."""
+        self._works_with(driver)
         self.reopened: Callable[[IndexedTape, str], Driver] = lambda tape, folder: driver
         """The driver of a fork, at a replay: with the tape that answers there, and an empty folder for
         what it writes; without one it has one below that of this process. Set by `start`."""
@@ -106,15 +116,21 @@ class Session:
         """Tapes of forked processes, at a replay. Set by whoever starts it."""
         self.for_worker: Callable[[IndexedTape], Told] = lambda _: Told({}, ())
         """What a process that is started again, at a replay, is told. Set by whoever starts it."""
-        self.environment_of_child: Callable[[Any], Any] = lambda env: env
-        """The environment for a child that was to have ``env`` (None: ours), with the trace in it."""
         self._open: set[Open] = set()
         self._before_asking: list[Callable[[], None]] = []
+
+    def _works_with(self, driver: Driver) -> None:
+        self.driver = driver
+        self.workspace = None if driver.files is None else driver.files.workspace
 
     @property
     def mode(self) -> str:
         """``record``, ``replay``, ``fork`` or ``resume``."""
         return str(self.process.attributes[a.PLAYHEAD_RUN_MODE])
+
+    def has(self, boundary: str) -> bool:
+        """Whether the recording that is made or played has a boundary."""
+        return boundary in self._recorded
 
     def before_asking(self, settle: Callable[[], None]) -> None:
         """Have ``settle`` called before the program asks for something, and at the end."""
@@ -150,6 +166,8 @@ class Session:
 
     def become(self, tape: IndexedTape) -> None:
         """This is a fork, which another tape answers."""
+        from playhead_instrumentation.drivers.playing import dies_with, ends_at_standstill
+
         self._answered_by(tape, "")
         dies_with(self.driver, tape)
         ends_at_standstill(self.driver, tape)
@@ -164,9 +182,8 @@ class Session:
         self.process.begin(attributes)
 
     def _answered_by(self, tape: IndexedTape, scratch: str) -> None:
-        self.driver = driver = self.reopened(tape, scratch)
-        self.workspace = driver.files.workspace
-        lanes.on_end(driver.lane_ended)
+        self._works_with(self.reopened(tape, scratch))
+        lanes.on_end(self.driver.lane_ended)
 
     def forget(self) -> None:
         """After a fork: what is open is the parent's."""
@@ -198,7 +215,7 @@ def start(
     scratch: str = "",
     waits: bool = False,
 ) -> Session:
-    """Start recording: hook lanes, append the process-start fact, start the heartbeat.
+    """Start recording: open the driver, append the process-start fact, start the heartbeat.
 
     ``sink``: where facts go, by default the outlet's. ``tape``: replay; its exchanges answer.
     ``allowed``: what a replay may do for real. ``plan``: of a fork, which goes on where the tape ends;
@@ -219,28 +236,29 @@ def start(
     redactor = Redactor.of_process(settings)
     if tape is not None:
         redactor.places = _places(tape)
-    # Inside of what the driver hooks: the end of a lane is an event in the life of its thread.
-    lanes.install()
-    hashes.install()
+    lanes.restart()
+    rows = boundaries_of(settings, tape)
+    recorded = names(rows) if tape is None else had(_start_of(tape))
+    opening = Opening(
+        sink,
+        redactor,
+        settings.recording_level,
+        recorded,
+        settings.file_limit_bytes,
+        own_folders(settings),
+        allowed,
+        plan,
+        say,
+    )
 
     def opened(tape: IndexedTape | None, scratch: str) -> Driver:
-        return open_driver(
-            sink,
-            redactor,
-            tape,
-            strict=settings.level == "strict",
-            scratch=scratch,
-            file_limit_bytes=settings.file_limit_bytes,
-            hidden=own_folders(settings),
-            allowed=allowed,
-            plan=plan,
-            say=say,
-        )
+        return open_driver(opening, tape, scratch)
 
     driver = opened(tape, scratch)
     mode = "record" if tape is None else "replay" if plan is None else plan.mode
     if tape is not None and plan is not None:
         attributes = {**(attributes or {}), **_spelt(tape)}
+    attributes = {**(attributes or {}), a.PLAYHEAD_RUN_BOUNDARIES: recorded}
 
     made: Session | None = None
 
@@ -248,7 +266,8 @@ def start(
         return (driver if made is None else made.driver).gate.level
 
     process = Process(settings, mode, level, sink, redactor, run, attributes)
-    lanes.on_end(driver.lane_ended)
+    if any(row.name == "order" for row in rows):
+        lanes.on_end(driver.lane_ended)
     if not waits:
         process.begin()
     _current = made = Session(
@@ -257,6 +276,8 @@ def start(
         redactor,
         driver,
         process,
+        rows,
+        recorded,
         outlet,
         tracer or (lambda: trace.get_tracer("playhead")),
         submit or (lambda job: job.finish()),
@@ -267,10 +288,23 @@ def start(
     return _current
 
 
+def boundaries_of(settings: Settings, tape: IndexedTape | None = None) -> tuple[Boundary, ...]:
+    """What is installed: for a recording with these settings, or for the replay of ``tape``."""
+    if tape is not None:
+        return at_replay(had(_start_of(tape)))
+    disabled = os.environ.get("OTEL_PYTHON_DISABLED_INSTRUMENTATIONS", "").split(",")
+    return selected(settings.recording_level, settings.boundaries, map(str.strip, disabled))
+
+
+def _start_of(tape: IndexedTape) -> Mapping[str, Any]:
+    """What the process-start fact says."""
+    start = next(tape.facts(), None)
+    return {} if start is None else start.attributes
+
+
 def _spelt(tape: IndexedTape) -> dict[str, Any]:
     """Of which tape a fork is, and of its origin the folders in which paths are spelt, and the agent."""
-    start = next(tape.facts(), None)
-    found = {} if start is None else start.attributes
+    found = _start_of(tape)
     spelt = (a.PLAYHEAD_RUN_CWD, a.PLAYHEAD_RUN_FOLDERS)
     kept = {name: found[name] for name in spelt if name in found}
     for fact in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST):
@@ -282,8 +316,7 @@ def _spelt(tape: IndexedTape) -> dict[str, Any]:
 
 def _places(tape: IndexedTape) -> Places:
     """From the folders of this process to those of the process on ``tape``."""
-    start = next(tape.facts(), None)
-    recorded: list[str] = [] if start is None else start.attributes.get(a.PLAYHEAD_RUN_FOLDERS) or []
+    recorded: list[str] = _start_of(tape).get(a.PLAYHEAD_RUN_FOLDERS) or []
     return between(folders_of(folders(os.getcwd())), folders_of(recorded))
 
 
@@ -297,7 +330,8 @@ def stop(exit_code: int | None = None, error: ErrorRecord | None = None) -> None
     session.driver.close()
     session.abandon()
     session.settle()
-    session.driver.files.at_end()
+    if session.driver.files is not None:
+        session.driver.files.at_end()
     if session.driver.killed is not None:
         session.driver.killed()
     _current = None

@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from playhead_semconv.boundaries import DEFAULT, LEVELS, Level, parse
 from playhead_semconv.errors import ConfigurationError
 
 
-def _setting(default: Any, doc: str, otel: str = "") -> Any:
-    return field(default=default, metadata={"doc": doc, "otel": otel})
+def _setting(default: Any, doc: str, otel: str = "", choices: tuple[str, ...] = ()) -> Any:
+    return field(default=default, metadata={"doc": doc, "otel": otel, "choices": choices})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +84,17 @@ class Settings:
         " (`gen_ai.input.messages_ref`, …); they are shown and searched.",
     )
     agent: str = _setting("", "Name of the agent. Default: the script's name.", "OTEL_SERVICE_NAME")
-    level: str = _setting("", "causal or strict. Default: strict under `playhead record`, else causal.")
-    content: str = _setting("full", "full, or metadata: no message content is recorded.")
+    level: str = _setting(
+        "",
+        "exchanges, causal or strict, see below. Default: strict for `playhead record`, else exchanges.",
+        choices=LEVELS,
+    )
+    boundaries: str = _setting(
+        "", "Boundaries that are added to the level or left out: `+clock,-http.urllib3`; see below."
+    )
+    content: str = _setting(
+        "full", "full, or metadata: no message content is recorded.", choices=("full", "metadata")
+    )
     checks: str = _setting(
         "", "Files of check functions, `:` between them, that look at each span of what is recorded."
     )
@@ -95,6 +105,11 @@ class Settings:
     span_budget_bytes: int = _setting(1 << 20, "Largest size of one span.")
     quiet: bool = _setting(False, "Say nothing on stderr but errors.")
     disabled: bool = _setting(False, "Do not record.", "OTEL_SDK_DISABLED")
+
+    @property
+    def recording_level(self) -> Level:
+        """The level, or the default where nobody has chosen one."""
+        return self.level if self.level in LEVELS else DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +135,7 @@ def resolve(
     """Find the value of every setting.
 
     ``files``: (name, table) of the configuration files, strongest first. `ConfigurationError` for an
-    unknown key of a file (it names the nearest) and for a value of the wrong type.
+    unknown key of a file (it names the nearest) and for a value of the wrong type or without a meaning.
     """
     known = {f.name: f for f in fields(Settings)}
     tables: list[tuple[str, dict[str, Any]]] = []
@@ -140,6 +155,7 @@ def resolve(
         raw, origin = _find(name, setting.metadata["otel"], environ, flags or {}, tables)
         if origin:
             values[name] = _typed(raw, setting.default, name, origin)
+            _known(values[name], setting.metadata["choices"], name, origin)
         origins[name] = origin or "default"
     return Resolved(Settings(**values), origins)
 
@@ -177,6 +193,16 @@ def _typed(raw: Any, default: Any, name: str, origin: str) -> Any:
         except (TypeError, ValueError):
             raise ConfigurationError(f"{name} from {origin} is {raw!r}, not a whole number") from None
     return str(raw)
+
+
+def _known(value: Any, choices: tuple[str, ...], name: str, origin: str) -> None:
+    if choices and value not in choices:
+        listed = f"{', '.join(choices[:-1])} or {choices[-1]}"
+        near = difflib.get_close_matches(str(value), choices, n=1)
+        hint = f"did you mean {near[0]}?" if near else ""
+        raise ConfigurationError(f"{name} from {origin} is {value!r}, not {listed}", hint=hint)
+    if name == "boundaries":
+        parse(value)
 
 
 def _unknown(key: str, source: str, known: list[str]) -> ConfigurationError:

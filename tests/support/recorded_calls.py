@@ -8,21 +8,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import anthropic
 import msgspec
-import openai
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from playhead_instrumentation import boundaries, session
-from playhead_instrumentation.clients.anthropic import OPERATIONS as ANTHROPIC
-from playhead_instrumentation.clients.anthropic import silence_native_spans
-from playhead_instrumentation.clients.funnel import Funnel
-from playhead_instrumentation.clients.openai import OPERATIONS as OPENAI
 from playhead_instrumentation.patches import PATCHES
-from playhead_instrumentation.spans.calls import Calls
+from playhead_instrumentation.spans.calls import Calls, keep_calls
 from playhead_instrumentation.spans.finish import Finisher
 from playhead_semconv.facts import Fact
 from playhead_semconv.settings import Settings
@@ -94,27 +88,14 @@ def recorded_calls(**settings: Any) -> Iterator[Recorded]:
     provider.add_span_processor(processor)
     running = session.start(made, sink=sink, submit=calls.worker.submit)
     boundaries.watch(PATCHES, running)
-    undo: list[tuple[Any, str, Any]] = []
-    for sdk, provider_name, operations in (
-        (openai, "openai", OPENAI),
-        (anthropic, "anthropic", ANTHROPIC),
-    ):
-        module: Any = sdk._base_client
-        for owner in (module.SyncAPIClient, module.AsyncAPIClient):
-            undo.append((owner, "request", owner.request))
-        Funnel(provider_name, operations, calls).patch(module)
-    base: Any = anthropic._base_client.BaseClient
-    if hasattr(base, "_tracer"):
-        undo.append((base, "_tracer", base._tracer))
-        silence_native_spans(anthropic._base_client)
+    keep_calls(calls)
     try:
         yield recorded
     finally:
         running.abandon()
         calls.abandon()
         assert calls.worker.drain(20)
-        for owner, name, original in undo:
-            setattr(owner, name, original)
+        keep_calls(None)
         session.stop(0)
         multi: Any = provider._active_span_processor
         multi._span_processors = tuple(one for one in multi._span_processors if one is not processor)

@@ -19,6 +19,8 @@ from playhead_semconv.tapes import MemoryTape
 
 T = TypeVar("T")
 
+CAUSAL = Settings(quiet=True, level="causal")
+
 
 class MemorySink:
     """Keeps facts in memory."""
@@ -47,7 +49,7 @@ def recording(
 ) -> Iterator[MemorySink]:
     """A session for the length of the block; with a tape, its replay."""
     sink = MemorySink()
-    running = session.start(settings or Settings(quiet=True), sink=sink, tape=tape, **options)
+    running = session.start(settings or CAUSAL, sink=sink, tape=tape, **options)
     boundaries.watch(PATCHES, running)
     try:
         yield sink

@@ -6,22 +6,18 @@ A child gets them in its environment and takes them up once, when it starts. The
 
 from __future__ import annotations
 
-import functools
-import inspect
 import logging
 import os
-from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from opentelemetry import baggage, propagate, trace
 from opentelemetry.context import Context
 from opentelemetry.propagators.textmap import Getter, Setter
 
-from playhead_instrumentation.boundaries.process_words import AGENT, EXCHANGE, PARENT, VARIABLES
-from playhead_instrumentation.boundaries.process_workers import HANDED, exchange_of_start
-from playhead_instrumentation.patches import Unpatchable, required
+from playhead_instrumentation.boundaries.process_children import Environment
+from playhead_instrumentation.boundaries.process_words import AGENT, PARENT, VARIABLES
 
 SITE = str(Path(__file__).parent / "site")
 """A folder that makes Python children of this process record too."""
@@ -79,86 +75,44 @@ class Children:
         self._agent = agent
         self._inherited = {name: os.environ[name] for name in VARIABLES if name in os.environ}
 
-    def environment(self, env: Mapping[Any, Any] | None) -> Mapping[Any, Any] | None:
+    def variables(self) -> dict[str, str]:
+        """What makes a child go on with the trace, and tells it whose it is. Never raises."""
+        try:
+            told = injected(self._context())
+            told[PARENT] = self._instance().hex()
+            if agent := self._agent():
+                told[AGENT] = agent
+            return told
+        except Exception:
+            log.debug("playhead could not hand the trace to a child", exc_info=True)
+            return {}
+
+    def environment(self, env: Environment) -> Environment:
         """The environment for a child that was to have ``env`` (None: ours). Never raises.
 
-        Variables that the program chose for the child itself stay.
+        Variables that the program chose for the child itself stay. Names are bytes where they can be, so
+        that nobody has to encode them again.
         """
         try:
-            given: dict[Any, Any] = dict(os.environ if env is None else env)
-            names = {os.fsdecode(key): key for key in given}
-            for name in VARIABLES:
-                if name in names:
-                    if os.fsdecode(given[names[name]]) != self._inherited.get(name):
+            given: dict[Any, Any] = dict(_ENVIRONMENT if env is None else env)
+            forms = {key: key for key in VARIABLES} | {os.fsencode(key): key for key in VARIABLES}
+            for form, name in forms.items():
+                if form in given:
+                    if os.fsdecode(given[form]) != self._inherited.get(name):
                         return env
-                    del given[names[name]]
-            given.update(injected(self._context()))
-            given[PARENT] = self._instance().hex()
-            if agent := self._agent():
-                given[AGENT] = agent
-            return given
+                    del given[form]
+            told = self.variables()
+            if env is None and _ENVIRONMENT is not os.environ:
+                told = {os.fsencode(name): os.fsencode(value) for name, value in told.items()}
+            return given | told if told else env
         except Exception:
             log.debug("playhead could not hand the trace to a child", exc_info=True)
             return env
 
-    def patch_subprocess(self, subprocess: Any) -> None:
-        """`subprocess.Popen`, which everything in that module goes through; asyncio's too."""
-        owner = required(subprocess, "Popen")
-        original = required(owner, "__init__")
-        names = list(inspect.signature(original).parameters)
-        if "env" not in names:
-            raise Unpatchable("Popen takes no env")
-        place = names.index("env") - 1
 
-        @functools.wraps(original)
-        def init(popen: Any, *args: Any, **named: Any) -> None:
-            if len(args) > place:
-                args = (*args[:place], self.environment(args[place]), *args[place + 1 :])
-            else:
-                named["env"] = self.environment(named.get("env"))
-            original(popen, *args, **named)
+_data: Any = getattr(os.environ, "_data", None)
 
-        owner.__init__ = init
-
-    def patch_multiprocessing(self, util: Any) -> None:
-        """`multiprocessing` (spawn, forkserver), whose children take the environment as it is."""
-        original = required(util, "spawnv_passfds")
-
-        @functools.wraps(original)
-        def spawnv_passfds(path: Any, args: Any, passfds: Any) -> Any:
-            with self._exposed():
-                return original(path, args, passfds)
-
-        util.spawnv_passfds = spawnv_passfds
-
-    def patch_preparation(self, spawn: Any) -> None:
-        """What a fork server's children are told: their environment is the server's."""
-        original = required(spawn, "get_preparation_data")
-
-        @functools.wraps(original)
-        def get_preparation_data(name: Any) -> Any:
-            data = original(name)
-            if exchange := exchange_of_start():
-                given = self.environment(None) or {}
-                told = {variable: given[variable] for variable in VARIABLES if variable in given}
-                data[HANDED] = told | {EXCHANGE: exchange}
-            return data
-
-        spawn.get_preparation_data = get_preparation_data
-
-    @contextmanager
-    def _exposed(self) -> Generator[None]:
-        """For the time that it takes to start a process, the variables are in our own environment."""
-        before = {name: os.environ.get(name) for name in VARIABLES}
-        given = self.environment(None)
-        try:
-            for name in VARIABLES:
-                if given is not None and name in given:
-                    os.environ[name] = given[name]
-            yield
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    os.environ.pop(name, None)
-                else:
-                    os.environ[name] = value
+_ENVIRONMENT: Mapping[Any, Any] = (
+    cast("dict[bytes, bytes]", _data) if os.name == "posix" and type(_data) is dict else os.environ
+)
+"""Our own variables, as the system has them where that can be reached."""

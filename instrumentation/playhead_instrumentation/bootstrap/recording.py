@@ -11,11 +11,11 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 
 from playhead_instrumentation import session
+from playhead_instrumentation.apart import apart
 from playhead_instrumentation.bootstrap.exit_status import ExitStatus
 from playhead_instrumentation.bootstrap.notices import Notices
 from playhead_instrumentation.bootstrap.providers import DRAIN_S, Providers
 from playhead_instrumentation.bootstrap.run_root import ADOPTS_NOT, SERVING, RunRoot
-from playhead_instrumentation.drivers import quiet_hooks
 from playhead_instrumentation.drivers.exceptions import name_of
 from playhead_instrumentation.patches import PATCHES
 from playhead_instrumentation.session import Session
@@ -78,7 +78,7 @@ class Recording:
     def flush(self, timeout_s: float) -> bool:
         """Have everything delivered that is over by now; False if ``timeout_s`` was not enough."""
         drained = self.drain(timeout_s)
-        with quiet_hooks.apart():
+        with apart():
             return drained if self.outlet is None else self.outlet.flush(timeout_s) and drained
 
     def end(self) -> None:

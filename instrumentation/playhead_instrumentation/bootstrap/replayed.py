@@ -12,8 +12,8 @@ from playhead_instrumentation import checks, session
 from playhead_instrumentation.bootstrap.children import SITE
 from playhead_instrumentation.bootstrap.start import begin_replay, start_recording
 from playhead_instrumentation.boundaries.process_words import WORKER
-from playhead_instrumentation.drivers import dies_with, ends_at_standstill
 from playhead_instrumentation.drivers.allowed import Allowed
+from playhead_instrumentation.drivers.playing import dies_with, ends_at_standstill
 from playhead_instrumentation.session import Session, Told
 from playhead_instrumentation.tape_files import load_several
 from playhead_instrumentation.tape_writer import TapeWriter

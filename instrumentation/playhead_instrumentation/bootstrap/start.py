@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.metadata import entry_points
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry import context as otel_context
 from opentelemetry import trace
@@ -26,25 +26,28 @@ from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
 from playhead_instrumentation import boundaries, checks, lanes, session
-from playhead_instrumentation.bootstrap import forkserver
+from playhead_instrumentation.bootstrap import forkserver, span_ids
 from playhead_instrumentation.bootstrap.children import Children, extracted
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.exporters import bound_exporters
 from playhead_instrumentation.bootstrap.notices import Notices
 from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.run_root import SERVING, RunRoot, described
-from playhead_instrumentation.boundaries import entropy, files_covered
+from playhead_instrumentation.boundaries import process_children
 from playhead_instrumentation.boundaries.process_words import AGENT, EXCHANGE, PARENT
-from playhead_instrumentation.clients import anthropic, openai
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.patches import PATCHES, Patches
 from playhead_instrumentation.session import Session
+from playhead_instrumentation.spans.calls import keep_calls
 from playhead_semconv import attributes as a
+from playhead_semconv.boundaries import BOUNDARIES
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.plans import Plan
 from playhead_semconv.seams import Outlet, Sink
 from playhead_semconv.settings import Settings
-from playhead_semconv.tapes import IndexedTape
+
+if TYPE_CHECKING:
+    from playhead_semconv.tapes import IndexedTape
 
 OUTLETS = "playhead_outlet"
 """Entry point group of what a record is sent through."""
@@ -124,6 +127,8 @@ def begin_replay(tape: IndexedTape, origin: str, scratch: str) -> None:
 
     ``scratch``: an empty folder for what it writes. RuntimeError where nothing waited.
     """
+    from playhead_instrumentation.boundaries import files_covered, random_state
+
     recording = _recording
     if recording is None or recording.session is None or recording.root is None:
         raise RuntimeError("no recording has been started")
@@ -131,8 +136,9 @@ def begin_replay(tape: IndexedTape, origin: str, scratch: str) -> None:
     root.begin(_links(origin))
     running.begin(tape, scratch, _more_of_start(origin))
     root.name, root.attributes = described(recording.settings.agent, running.process.attributes)
-    files_covered.answered_by(running)
-    entropy.put_back(running)
+    if running.driver.files is not None:
+        files_covered.answered_by(running)
+    random_state.restore(running)
     recording.calls.worker.start()
 
 
@@ -170,6 +176,8 @@ def _start(
     # While nothing is shipped: to load it takes a tenth of a replay.
     plumbing.attempt("BatchSpanProcessor", partial(bound_exporters, late=recording.outlet is None))
     recording.providers.install(plumbing)
+    span_ids.watch(plumbing)
+    keep_calls(recording.calls)
     _configured(configure, notices)
     recording.providers.ensure()
 
@@ -210,8 +218,8 @@ def _start(
         ended = recording.outlet.span_processor if recording.outlet is not None else SpanProcessor()
         recording.processor.connect(running.sink, partial(_lane, running), ended)
         boundaries.watch(PATCHES, running)
-    openai.watch(PATCHES, recording.calls)
-    anthropic.watch(PATCHES, recording.calls)
+    else:
+        boundaries.watch_clients(PATCHES)
     _watch_children(recording, plumbing)
     if sink is None:
         _load_checks(settings, notices)
@@ -295,13 +303,10 @@ def _announce(recording: Recording) -> None:
 
 def _libraries() -> list[str]:
     """Which of the program's libraries are patched; the standard library goes without saying."""
-    return [
-        name
-        for name in PATCHES.patched()
-        if name in sys.modules
-        and name != OUR_OWN
-        and name.partition(".")[0] not in sys.stdlib_module_names
-    ]
+    patched = set(PATCHES.patched())
+    modules = (module for row in BOUNDARIES if row.name in patched for module, _ in row.on_import)
+    tops = dict.fromkeys(module.partition(".")[0] for module in modules if module in sys.modules)
+    return [top for top in tops if top != OUR_OWN and top not in sys.stdlib_module_names]
 
 
 def _watch_children(recording: Recording, plumbing: Patches) -> None:
@@ -324,10 +329,5 @@ def _watch_children(recording: Recording, plumbing: Patches) -> None:
         said = {} if recording.session is None else recording.session.process.attributes
         return str(said.get(a.PLAYHEAD_PROCESS_PARENT_AGENT) or said.get(a.PLAYHEAD_RUN_AGENT, ""))
 
-    family = Children(context, instance, agent)
-    if recording.session is not None:
-        recording.session.environment_of_child = family.environment
-    plumbing.when_imported("subprocess", "subprocess", family.patch_subprocess)
-    plumbing.when_imported("multiprocessing.util", "multiprocessing", family.patch_multiprocessing)
-    plumbing.when_imported("multiprocessing.spawn", "multiprocessing.spawn", family.patch_preparation)
+    process_children.tell(Children(context, instance, agent))
     plumbing.when_imported("multiprocessing.util", "multiprocessing workers", watch_workers)

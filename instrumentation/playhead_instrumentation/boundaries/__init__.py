@@ -1,54 +1,35 @@
-"""The places where the outside world enters or leaves the process. One file per boundary."""
+"""The places where the outside world enters or leaves the process. One file per boundary.
+
+Which of them a process has is said by the table of boundaries; a file is imported when its row is
+installed, or when the module that it patches is imported.
+"""
 
 from __future__ import annotations
 
-from playhead_instrumentation.boundaries import (
-    clock,
-    entropy,
-    files,
-    grpc_aio,
-    grpc_sync,
-    http,
-    http_aiohttp,
-    http_stdlib,
-    http_urllib3,
-    inbound_servers,
-    inputs,
-    logs,
-    mcp,
-    network,
-    output,
-    process,
-    sqlite,
-    stdin,
-    timers,
-    websocket_asyncio,
-    websocket_sync,
-)
-from playhead_instrumentation.patches import Patches
+import functools
+
+from playhead_instrumentation.patches import Patches, found
 from playhead_instrumentation.session import Session
+from playhead_semconv.boundaries import BOUNDARIES
 
 
 def watch(patches: Patches, session: Session) -> None:
-    """Patch every boundary, each when its module is imported."""
-    clock.watch(patches)
-    timers.watch(patches)
-    entropy.watch(patches, session)
-    files.watch(patches, session)
-    sqlite.watch(patches, session)
-    http.watch(patches)
-    http_stdlib.watch(patches)
-    http_urllib3.watch(patches)
-    http_aiohttp.watch(patches)
-    grpc_sync.watch(patches)
-    grpc_aio.watch(patches)
-    websocket_asyncio.watch(patches)
-    websocket_sync.watch(patches)
-    stdin.watch(patches)
-    logs.watch(patches)
-    mcp.watch(patches)
-    output.watch(patches, session)
-    process.watch(patches, session)
-    inputs.watch(patches)
-    inbound_servers.watch(patches)
-    network.watch(session)
+    """Install the rows of the table that ``session`` has. One that fails does not stop the others."""
+    patches.forgiving = not session.driver.closed
+    for row in session.boundaries:
+        for place in row.at_start:
+            patches.attempt(row.name, functools.partial(_install, place, patches, session))
+        for module, place in row.on_import:
+            patches.when_imported(module, row.name, place)
+
+
+def watch_clients(patches: Patches) -> None:
+    """Install what makes spans of model calls alone: nothing keeps a tape."""
+    for row in BOUNDARIES:
+        for module, place in row.on_import:
+            if place.startswith("clients."):
+                patches.when_imported(module, row.name, place)
+
+
+def _install(place: str, patches: Patches, session: Session) -> None:
+    found(place)(patches, session)

@@ -61,7 +61,7 @@ _REAL: Final = _Real()
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 
-def watch(patches: Patches) -> None:
+def watch(patches: Patches, session: object = None) -> None:
     """Patch ``time`` and ``datetime``, and make room for those who patch them too."""
     patches.attempt("time", _PATCHES.functions)
     patches.attempt("datetime", _PATCHES.methods)

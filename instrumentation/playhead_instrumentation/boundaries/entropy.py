@@ -1,8 +1,9 @@
 """Entropy: what the program draws of ``os.urandom`` and what rests on it.
 
-Recorded is what cannot be computed: bytes of the system, seeds, the state of the module-wide generator
-at the start, names of temporary files, ids of ``uuid1``. What a generator makes of its seed is not, but
-for what a request draws of the module-wide one: what others have drawn before is not of its run.
+Recorded is what cannot be computed: bytes of the system, seeds, names of temporary files, ids of
+``uuid1``. What a generator makes of its seed is not, but for what a request draws of the module-wide
+one: what others have drawn before is not of its run. What `secrets`, `ssl` and libraries of cryptography
+draw is on no tape, unless the boundary ``secrets`` is chosen.
 """
 
 from __future__ import annotations
@@ -18,16 +19,14 @@ from types import ModuleType
 from typing import Any, Final
 
 from playhead_instrumentation import lanes
+from playhead_instrumentation.boundaries import readers
 from playhead_instrumentation.boundaries.ambient import AmbientOf, reads_of_agent
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import PATCHES, Patches, required
 from playhead_instrumentation.session import Session
 
 SEED_BYTES = 32
-
-STATE = "entropy/random.state"
-"""The state of the generator behind the functions of ``random``, once per process."""
 
 UUIDS = ("uuid1", "uuid4", "uuid6", "uuid7")
 """Of ``uuid_utils``, which does not ask Python for time and entropy."""
@@ -39,7 +38,8 @@ on_draw: Callable[[str, tuple[Any, ...]], None] | None = None
 
 
 def watch(patches: Patches, session: Session) -> None:
-    """Patch the sources, and put the module-wide generator where it was."""
+    """Patch the sources."""
+    readers.look_through_secrets(session.has("secrets"))
     patches.attempt("os.urandom", _cover_urandom)
     patches.attempt("random", _cover_random)
     patches.attempt("random draws", _cover_draws)
@@ -49,8 +49,6 @@ def watch(patches: Patches, session: Session) -> None:
     patches.when_imported(
         "uuid_utils.compat", "uuid_utils.compat", lambda module: _cover_uuids(module, UUIDS)
     )
-    patches.when_imported("opentelemetry.sdk.trace.id_generator", "span ids", _separate)
-    patches.attempt("random state", functools.partial(_restore, session.driver.reads))
 
 
 def _cover_urandom() -> None:
@@ -118,23 +116,6 @@ def _drawn(kind: str, reads: Reads, live: Any, *arguments: Any) -> Any:
     return reads.read(kind, functools.partial(live, *arguments))
 
 
-def put_back(session: Session) -> None:
-    """After a fork: put the module-wide generator where it was then."""
-    _restore(session.driver.reads)
-
-
-def _restore(reads: Reads) -> None:
-    shared: Any = required(random, "_inst")
-
-    def state() -> list[Any]:
-        version, words, gauss = shared.getstate()
-        return [version, b"".join(word.to_bytes(4, "little") for word in words[:-1]), words[-1], gauss]
-
-    version, packed, place, gauss = reads.read(STATE, state)
-    words = (int.from_bytes(packed[at : at + 4], "little") for at in range(0, len(packed), 4))
-    shared.setstate((version, (*words, place), gauss))
-
-
 def _cover_tempfile() -> None:
     owner: Any = required(tempfile, "_RandomNameSequence")
     original = required(owner, "__next__")
@@ -151,6 +132,24 @@ def _cover_tempfile() -> None:
         return reads.read("entropy/tempfile.name", functools.partial(original, self))
 
     owner.__next__ = following
+
+
+def patch_numpy(module: ModuleType) -> None:
+    """Seeds of numpy's generators, which it draws of `secrets`: they are none."""
+    original = required(module, "randbits")
+    if hasattr(original, "__wrapped__"):
+        return
+
+    @functools.wraps(original)
+    def randbits(k: int) -> int:
+        reads = reads_of_agent(1)
+        if reads is None:
+            return original(k)
+        size = (k + 7) // 8
+        drawn = reads.read("entropy/numpy.randbits", lambda: original(k).to_bytes(size, "big"))
+        return int.from_bytes(drawn, "big")
+
+    PATCHES.put(module, "randbits", randbits)
 
 
 def _cover_uuids(module: ModuleType, names: tuple[str, ...]) -> None:
@@ -184,18 +183,3 @@ def _uuid(original: Any, data: bytes, safe: int | None) -> Any:
         found: Any = sys.modules["uuid_utils"]
         return found.UUID(bytes=data)
     return uuid.UUID(bytes=data, is_safe=uuid.SafeUUID(safe))
-
-
-def _separate(generator: ModuleType) -> None:
-    """Ids of spans are not drawn from the generator that the program may have seeded."""
-    required(generator, "random")
-    own = random.Random()
-
-    def seed() -> None:
-        own.seed(_urandom(SEED_BYTES))
-
-    seed()
-    if hasattr(os, "register_at_fork"):
-        # In the parent too: the child may have drawn before its turn to be seeded came.
-        os.register_at_fork(after_in_parent=seed, after_in_child=seed)
-    generator.__dict__["random"] = own

@@ -42,7 +42,8 @@ BETWEEN: Final = frozenset(
     (
         "opentelemetry.instrumentation.asyncio opentelemetry.instrumentation.threading "
         "playhead_instrumentation.drivers.quiet playhead_instrumentation.drivers.quiet_hooks "
-        "playhead_instrumentation.lanes wrapt"
+        "playhead_instrumentation.lane_hooks playhead_instrumentation.lanes "
+        "playhead_instrumentation.patches wrapt"
     ).split()
 )
 """What stands between a thread and what it was given to do."""

@@ -29,7 +29,7 @@ from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import Played
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import required
 from playhead_instrumentation.session import Session, current
 from playhead_semconv.errors import ExchangeExhausted, PlayheadError
 
@@ -38,11 +38,6 @@ READY = 2
 
 CANCELLED = 1
 OBSERVED = Callable[[], None]
-
-
-def watch(patches: Patches) -> None:
-    """Patch the library when it is imported."""
-    patches.when_imported("grpc.aio._channel", "grpc.aio", patch)
 
 
 def patch(module: ModuleType) -> None:

@@ -32,7 +32,7 @@ from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import Played
 from playhead_instrumentation.lanes import Outside, Shadow
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import required
 from playhead_instrumentation.session import Session, current
 from playhead_semconv.errors import ExchangeExhausted, PlayheadError
 from playhead_semconv.facts import Delivery
@@ -45,11 +45,6 @@ READY = 2
 """The connectivity of a channel at replay."""
 
 log = logging.getLogger(__name__)
-
-
-def watch(patches: Patches) -> None:
-    """Patch the library when it is imported."""
-    patches.when_imported("grpc._channel", "grpc", patch)
 
 
 def patch(module: ModuleType) -> None:

@@ -26,14 +26,8 @@ from playhead_instrumentation.boundaries.mcp_http import NAME as SESSION
 from playhead_instrumentation.boundaries.mcp_http import SESSIONS
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.lanes import In, Outside, Shadow, current
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import required
 from playhead_instrumentation.session import Session
-
-
-def watch(patches: Patches) -> None:
-    """Patch both libraries when they are imported."""
-    for name in ("httpx", "httpx2"):
-        patches.when_imported(name, name, patch)
 
 
 def patch(module: ModuleType) -> None:

@@ -25,7 +25,7 @@ from playhead_instrumentation.boundaries.http_protocol import Listener, feed, tr
 from playhead_instrumentation.drivers.exceptions import again
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.lanes import In, Shadow, current
-from playhead_instrumentation.patches import Patches, Unpatchable, required
+from playhead_instrumentation.patches import Unpatchable, required
 from playhead_instrumentation.session import Session
 from playhead_semconv.facts import ErrorRecord
 
@@ -34,11 +34,6 @@ LISTENS = "_playhead_listens"
 
 SENT = "_playhead_sent"
 """Attribute of a request at replay: its body was read already."""
-
-
-def watch(patches: Patches) -> None:
-    """Patch aiohttp when its client is imported."""
-    patches.when_imported("aiohttp.client", "aiohttp", patch)
 
 
 def patch(module: ModuleType) -> None:

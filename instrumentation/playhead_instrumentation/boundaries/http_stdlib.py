@@ -27,7 +27,7 @@ from playhead_instrumentation.boundaries.http_framing import Framing, error_of
 from playhead_instrumentation.boundaries.http_streams import PlayedSocket, Tee
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.lanes import OWN_THREADS, In, Outside, Shadow, current
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import required
 from playhead_instrumentation.session import Session
 
 log = logging.getLogger(__name__)
@@ -37,11 +37,6 @@ GOING_ON = "_playhead_asked"
 
 BLOCK_BYTES = 8192
 """So much of a file is sent at once, where a connection does not say."""
-
-
-def watch(patches: Patches) -> None:
-    """Patch `http.client` when it is imported."""
-    patches.when_imported("http.client", "http.client", patch)
 
 
 def patch(module: ModuleType) -> None:

@@ -33,7 +33,7 @@ from playhead_instrumentation.boundaries.http_streams import PlayedSocket
 from playhead_instrumentation.drivers.exceptions import again
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.lanes import Outside, Shadow
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import required
 from playhead_semconv.facts import ErrorRecord
 
 WRAPPERS = ("ProxyError", "SSLError")
@@ -43,11 +43,6 @@ On tape, that is among their arguments: text of the wrapper, then module, class,
 
 UNCONNECTED = "_playhead_unconnected"
 """Attribute of a connection: why the tunnel through a proxy that it needs could not be made."""
-
-
-def watch(patches: Patches) -> None:
-    """Patch urllib3 when its pools are imported."""
-    patches.when_imported("urllib3.connectionpool", "urllib3", patch)
 
 
 def patch(module: ModuleType) -> None:

@@ -14,26 +14,8 @@ from typing import Any
 from playhead_instrumentation import lanes
 from playhead_instrumentation.boundaries.inbound_asgi import CoveredAsgi
 from playhead_instrumentation.boundaries.inbound_wsgi import CoveredWsgi
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import PATCHES, required
 from playhead_instrumentation.session import current
-
-
-def watch(patches: Patches) -> None:
-    """Patch the servers, each when it is imported."""
-    for module, patch in (
-        ("uvicorn.config", _uvicorn_config),
-        ("uvicorn.server", _uvicorn_server),
-        ("uvicorn.supervisors.basereload", functools.partial(_serving, "BaseReload", "run")),
-        ("uvicorn.supervisors.multiprocess", functools.partial(_serving, "Multiprocess", "run")),
-        ("hypercorn.app_wrappers", _hypercorn_wrappers),
-        ("hypercorn.asyncio.run", _hypercorn_run),
-        ("gunicorn.arbiter", functools.partial(_serving, "Arbiter", "run")),
-        ("gunicorn.workers.base", functools.partial(_gunicorn_worker, "Worker", "wsgi")),
-        ("gunicorn.workers.gasgi", functools.partial(_gunicorn_worker, "ASGIWorker", "asgi")),
-        ("werkzeug.serving", _werkzeug),
-        ("wsgiref.simple_server", _wsgiref),
-    ):
-        patches.when_imported(module, module, patch)
 
 
 def cover_asgi(app: Any, told: str = "") -> Any:
@@ -46,26 +28,17 @@ def cover_wsgi(app: Any, told: str = "") -> Any:
     return app if isinstance(app, CoveredWsgi) else CoveredWsgi(app, told)
 
 
-def _serves(original: Any) -> Any:
+def _serve(serve: Any, *args: Any, **kwargs: Any) -> Any:
     """A function that serves until it is told to stop."""
-
-    @functools.wraps(original)
-    def serve(*args: Any, **kwargs: Any) -> Any:
-        _about_to_serve()
-        with lanes.Shadow():
-            return original(*args, **kwargs)
-
-    return serve
+    _about_to_serve()
+    with lanes.Shadow():
+        return serve(*args, **kwargs)
 
 
-def _serves_async(original: Any) -> Any:
-    @functools.wraps(original)
-    async def serve(*args: Any, **kwargs: Any) -> Any:
-        _about_to_serve()
-        with lanes.Shadow():
-            return await original(*args, **kwargs)
-
-    return serve
+async def _serve_async(serve: Any, *args: Any, **kwargs: Any) -> Any:
+    _about_to_serve()
+    with lanes.Shadow():
+        return await serve(*args, **kwargs)
 
 
 def _about_to_serve() -> None:
@@ -74,86 +47,105 @@ def _about_to_serve() -> None:
         session.driver.serves()
 
 
-def _serving(name: str, method: str, module: ModuleType) -> None:
-    owner = required(module, name)
-    setattr(owner, method, _serves(required(owner, method)))
+def patch_uvicorn_reload(module: ModuleType) -> None:
+    """What starts the server anew when files change."""
+    PATCHES.around(required(module, "BaseReload"), "run", _serve)
 
 
-def _uvicorn_server(module: ModuleType) -> None:
-    owner = required(module, "Server")
-    owner.serve = _serves_async(required(owner, "serve"))
+def patch_uvicorn_workers(module: ModuleType) -> None:
+    """What starts several servers."""
+    PATCHES.around(required(module, "Multiprocess"), "run", _serve)
 
 
-def _uvicorn_config(module: ModuleType) -> None:
-    owner = required(module, "Config")
-    load = required(owner, "load")
-
-    @functools.wraps(load)
-    def load_covered(config: Any) -> None:
-        with lanes.Entered(lanes.MAIN):
-            load(config)
-        told = config.app if isinstance(config.app, str) else ""
-        # Inside of what uvicorn puts around it: a replay has no uvicorn.
-        holder, name = config, "loaded_app"
-        while type(inner := getattr(holder, name)).__module__.startswith(("uvicorn.", "a2wsgi.")):
-            holder, name = inner, "app"
-        cover = cover_wsgi if config.interface == "wsgi" else cover_asgi
-        setattr(holder, name, cover(inner, f"{told}()" if told and config.factory else told))
-
-    owner.load = load_covered
+def patch_uvicorn_server(module: ModuleType) -> None:
+    """The server."""
+    PATCHES.around(required(module, "Server"), "serve", _serve_async)
 
 
-def _hypercorn_wrappers(module: ModuleType) -> None:
-    for name, cover in (("ASGIWrapper", cover_asgi), ("WSGIWrapper", cover_wsgi)):
-        owner = required(module, name)
-        owner.__init__ = _covering(required(owner, "__init__"), cover)
+def patch_uvicorn_config(module: ModuleType) -> None:
+    """Where the server loads the application."""
+    PATCHES.around(required(module, "Config"), "load", _load_uvicorn)
 
 
-def _covering(original: Any, cover: Any) -> Any:
-    @functools.wraps(original)
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        self.app = cover(self.app)
-
-    return init
-
-
-def _hypercorn_run(module: ModuleType) -> None:
-    names: Any = module
-    names.worker_serve = _serves_async(required(module, "worker_serve"))
+def _load_uvicorn(load: Any, config: Any) -> None:
+    with lanes.Entered(lanes.MAIN):
+        load(config)
+    told = config.app if isinstance(config.app, str) else ""
+    # Inside of what uvicorn puts around it: a replay has no uvicorn.
+    holder, name = config, "loaded_app"
+    while type(inner := getattr(holder, name)).__module__.startswith(("uvicorn.", "a2wsgi.")):
+        holder, name = inner, "app"
+    cover = cover_wsgi if config.interface == "wsgi" else cover_asgi
+    setattr(holder, name, cover(inner, f"{told}()" if told and config.factory else told))
 
 
-def _gunicorn_worker(name: str, attribute: str, module: ModuleType) -> None:
-    owner = required(module, name)
-    load = required(owner, "load_wsgi")
-
-    @functools.wraps(load)
-    def load_covered(worker: Any) -> None:
-        with lanes.In(lanes.MAIN):
-            load(worker)
-        if any(one.__module__.startswith("uvicorn") for one in type(worker).__mro__):
-            return  # it hands the application on to uvicorn
-        told = str(getattr(worker.app, "app_uri", None) or "")
-        cover = cover_asgi if attribute == "asgi" else cover_wsgi
-        setattr(worker, attribute, cover(getattr(worker, attribute), told))
-        worker.run = _serves(worker.run)
-
-    owner.load_wsgi = load_covered
+def patch_hypercorn_wrappers(module: ModuleType) -> None:
+    """What holds the application."""
+    PATCHES.around(required(module, "ASGIWrapper"), "__init__", _cover_asgi)
+    PATCHES.around(required(module, "WSGIWrapper"), "__init__", _cover_wsgi)
 
 
-def _werkzeug(module: ModuleType) -> None:
+def _cover_asgi(init: Any, holder: Any, *args: Any, **kwargs: Any) -> None:
+    init(holder, *args, **kwargs)
+    holder.app = cover_asgi(holder.app)
+
+
+def _cover_wsgi(init: Any, holder: Any, *args: Any, **kwargs: Any) -> None:
+    init(holder, *args, **kwargs)
+    holder.app = cover_wsgi(holder.app)
+
+
+def patch_hypercorn_run(module: ModuleType) -> None:
+    """The server."""
+    PATCHES.around(module, "worker_serve", _serve_async)
+
+
+def patch_gunicorn_arbiter(module: ModuleType) -> None:
+    """What starts the workers."""
+    PATCHES.around(required(module, "Arbiter"), "run", _serve)
+
+
+def patch_gunicorn_worker(module: ModuleType) -> None:
+    """Where a worker loads the application."""
+    PATCHES.around(required(module, "Worker"), "load_wsgi", _load_wsgi)
+
+
+def patch_gunicorn_asgi(module: ModuleType) -> None:
+    """Where a worker for ASGI does."""
+    PATCHES.around(required(module, "ASGIWorker"), "load_wsgi", _load_asgi)
+
+
+def _load_wsgi(load: Any, worker: Any) -> None:
+    _load_gunicorn(load, worker, "wsgi", cover_wsgi)
+
+
+def _load_asgi(load: Any, worker: Any) -> None:
+    _load_gunicorn(load, worker, "asgi", cover_asgi)
+
+
+def _load_gunicorn(load: Any, worker: Any, attribute: str, cover: Any) -> None:
+    with lanes.In(lanes.MAIN):
+        load(worker)
+    if any(one.__module__.startswith("uvicorn") for one in type(worker).__mro__):
+        return  # it hands the application on to uvicorn
+    told = str(getattr(worker.app, "app_uri", None) or "")
+    setattr(worker, attribute, cover(getattr(worker, attribute), told))
+    worker.run = functools.partial(_serve, worker.run)
+
+
+def patch_werkzeug(module: ModuleType) -> None:
+    """The server of Flask's command line."""
     owner = required(module, "BaseWSGIServer")
-    owner.__init__ = _covering(required(owner, "__init__"), cover_wsgi)
-    owner.serve_forever = _serves(required(owner, "serve_forever"))
+    PATCHES.around(owner, "__init__", _cover_wsgi)
+    PATCHES.around(owner, "serve_forever", _serve)
 
 
-def _wsgiref(module: ModuleType) -> None:
+def patch_wsgiref(module: ModuleType) -> None:
+    """The server of the standard library."""
     owner = required(module, "WSGIServer")
-    set_app = required(owner, "set_app")
+    PATCHES.around(owner, "set_app", _set_app)
+    PATCHES.around(owner, "serve_forever", _serve)
 
-    @functools.wraps(set_app)
-    def set_covered(server: Any, application: Any) -> None:
-        set_app(server, cover_wsgi(application))
 
-    owner.set_app = set_covered
-    owner.serve_forever = _serves(required(owner, "serve_forever"))
+def _set_app(set_app: Any, server: Any, application: Any) -> None:
+    set_app(server, cover_wsgi(application))

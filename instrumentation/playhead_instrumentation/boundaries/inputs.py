@@ -20,7 +20,7 @@ from playhead_instrumentation.boundaries.process_blocked import Allowed
 from playhead_instrumentation.boundaries.readers import by_agent
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import OUTER, PATCHES, Patches, required
 from playhead_instrumentation.session import current
 
 MACHINE: Final = ("cpu_count", "process_cpu_count", "getlogin", "getloadavg")
@@ -36,7 +36,7 @@ def _system(cls: Any, *parts: str) -> Any:
     return cls(*parts)
 
 
-def watch(patches: Patches) -> None:
+def watch(patches: Patches, session: object = None) -> None:
     """Patch what asks the machine."""
     patches.attempt("os inputs", _cover_os)
     patches.attempt("processor", _cover_processor)
@@ -123,7 +123,7 @@ _answered: Final[set[int]] = set()
 
 def _cover_pid() -> None:
     module: Any = os
-    getpid, getppid, kill = os.getpid, os.getppid, os.kill
+    getpid, getppid = os.getpid, os.getppid
     if hasattr(getpid, "__wrapped__"):
         return
 
@@ -142,12 +142,11 @@ def _cover_pid() -> None:
             else reads.read("inputs/os.getppid", live)
         )
 
-    @functools.wraps(kill)
-    def signalled(pid: int, signal: int, /) -> None:
+    def signalled(kill: Any, pid: int, signal: int) -> None:
         kill(getpid() if pid in _answered else pid, signal)
 
     module.getpid, module.getppid = AmbientOf(getpid, own), AmbientOf(getppid, parent)
-    module.kill = signalled
+    PATCHES.around(os, "kill", signalled, order=OUTER)
 
 
 def _cover_hostname() -> None:

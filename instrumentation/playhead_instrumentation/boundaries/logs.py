@@ -18,7 +18,7 @@ KIND: Final = "clock/logging.record"
 FIELDS: Final = ("created", "msecs", "relativeCreated", "process", "thread")
 
 
-def watch(patches: Patches) -> None:
+def watch(patches: Patches, session: object = None) -> None:
     """Patch `logging.LogRecord`."""
     patches.attempt("logging", _cover)
 

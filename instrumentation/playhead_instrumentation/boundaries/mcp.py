@@ -26,20 +26,13 @@ from playhead_instrumentation.boundaries.mcp_stdio import Connection, Kit
 from playhead_instrumentation.drivers.exceptions import name_of, record_of
 from playhead_instrumentation.drivers.verdict import Live
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import required
 from playhead_instrumentation.session import Session, current
 from playhead_instrumentation.spans.budget import fit
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
 
 log = logging.getLogger(__name__)
-
-
-def watch(patches: Patches) -> None:
-    """Patch the SDK as it is imported."""
-    patches.when_imported("mcp.client.stdio", "mcp stdio", _patch_stdio)
-    patches.when_imported("mcp.client.session", "mcp tools", _patch_session)
-    patches.when_imported("mcp.shared._otel", "mcp trace context", _patch_context)
 
 
 def _recording() -> Session | None:
@@ -49,7 +42,8 @@ def _recording() -> Session | None:
     return session
 
 
-def _patch_stdio(module: ModuleType) -> None:
+def patch_stdio(module: ModuleType) -> None:
+    """Connections to servers on stdio."""
     original: Any = required(module, "stdio_client")
     if hasattr(original, "__playhead__"):
         return
@@ -96,7 +90,8 @@ def label_of(command: str, arguments: list[str]) -> str:
     return " ".join(os.path.basename(word) if os.sep in word else word for word in (command, *arguments))
 
 
-def _patch_context(module: ModuleType) -> None:
+def patch_context(module: ModuleType) -> None:
+    """The trace context that the SDK writes into requests."""
     original: Any = required(module, "inject_trace_context")
 
     @functools.wraps(original)
@@ -116,7 +111,8 @@ def _patch_context(module: ModuleType) -> None:
     module.__dict__["inject_trace_context"] = inject_trace_context
 
 
-def _patch_session(module: ModuleType) -> None:
+def patch_session(module: ModuleType) -> None:
+    """Calls of tools."""
     owner: Any = required(module, "ClientSession")
     original = required(owner, "call_tool")
     if hasattr(original, "__playhead__"):

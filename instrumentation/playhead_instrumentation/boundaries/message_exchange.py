@@ -119,7 +119,7 @@ class MessageExchange:
         """The delivery of what comes together with what came ``at``, as the ``place``-th after it."""
         if at is None or not place:
             return at
-        if running_loop() is not None and self._session.driver.gate.level == "causal":
+        if running_loop() is not None and self._session.driver.gate.level != "strict":
             return self.call.arrive().wait()
         return Delivery(at.batch, at.order + place)
 

@@ -19,6 +19,7 @@ from opentelemetry.instrumentation.utils import is_instrumentation_enabled
 
 from playhead_instrumentation import lanes
 from playhead_instrumentation.boundaries.callers import Caller, caller
+from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session, current
 from playhead_semconv import attributes as a
 from playhead_semconv.coverage import unseen
@@ -64,7 +65,7 @@ class NetworkBlocked(WorldBlocked, PermissionError):
     __str__ = WorldBlocked.__str__
 
 
-def watch(session: Session) -> None:
+def watch(patches: Patches, session: Session) -> None:
     """Put on the tape what connects; block it, where only a tape may answer."""
     _install()
     _sent.clear()

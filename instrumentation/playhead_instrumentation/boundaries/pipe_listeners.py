@@ -15,19 +15,8 @@ from typing import Any
 
 from playhead_instrumentation.boundaries.pipe_exchange import PipeBlocked, answered, recording, stay
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import required
 from playhead_semconv.errors import ExchangeExhausted
-
-
-def watch(patches: Patches) -> None:
-    """Patch listeners and clients, and the names that managers give."""
-    if os.name == "posix":
-        patches.when_imported("multiprocessing.connection", "multiprocessing listeners", patch)
-        patches.when_imported("multiprocessing.util", "multiprocessing folders", patch_folders)
-        patches.when_imported("multiprocessing.managers", "multiprocessing managers", patch_managers)
-        patches.when_imported("multiprocessing.reduction", "multiprocessing handles", patch_handles)
-        for module in ("multiprocessing.resource_sharer", "concurrent.futures.process"):
-            patches.when_imported(module, module, patch_sender)
 
 
 def patch(module: ModuleType) -> None:

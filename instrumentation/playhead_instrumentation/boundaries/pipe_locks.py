@@ -7,7 +7,6 @@ conditions, barriers and queues are made of these. At a replay no lock is held: 
 from __future__ import annotations
 
 import functools
-import os
 import threading
 from collections.abc import Callable
 from types import ModuleType
@@ -15,17 +14,10 @@ from typing import Any, cast
 
 from playhead_instrumentation.boundaries.pipe_exchange import answered, recording
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import required
 
 RECURSIVE = 0
 """Kind of a lock that its owner may take again."""
-
-
-def watch(patches: Patches) -> None:
-    """Patch where the locks are made, and where values are read."""
-    if os.name == "posix":
-        patches.when_imported("multiprocessing.synchronize", "multiprocessing locks", patch)
-        patches.when_imported("multiprocessing.sharedctypes", "multiprocessing values", patch_values)
 
 
 def patch(module: ModuleType) -> None:

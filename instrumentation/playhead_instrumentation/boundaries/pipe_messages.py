@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import io
 import json
-import os
 import pickletools
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -17,7 +16,7 @@ from typing import Any, Final
 
 from playhead_instrumentation.boundaries.pipe_exchange import answered, recording
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import required
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv.facts import digest_of
 
@@ -34,13 +33,6 @@ class _Received(io.BytesIO):
     def getbuffer(self) -> memoryview:
         """Of the bytes themselves."""
         return memoryview(self.getvalue())
-
-
-def watch(patches: Patches) -> None:
-    """Patch the connections, and who waits for several of them."""
-    if os.name == "posix":
-        patches.when_imported("multiprocessing.connection", "multiprocessing.connection", patch)
-        patches.when_imported("multiprocessing.pool", "multiprocessing.pool", patch_pool)
 
 
 def patch(module: ModuleType) -> None:
@@ -104,7 +96,7 @@ def patch_pool(module: ModuleType) -> None:
     def begin_with_a_pipe_of_its_own(self: Any) -> None:
         # How often its keeper wakes is chance, where no order of threads is held.
         session = recording()
-        if session is not None and session.driver.gate.level == "causal":
+        if session is not None and session.driver.gate.level != "strict":
             self._change_notifier.put = _in_shadow(self._change_notifier.put)
         begin(self)
 

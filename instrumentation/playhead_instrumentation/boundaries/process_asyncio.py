@@ -7,7 +7,6 @@ are the end of a child, and, at a replay, everything that the loop would bring: 
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 from types import ModuleType
 from typing import Any
@@ -15,50 +14,41 @@ from typing import Any
 from playhead_instrumentation.boundaries import process_popen
 from playhead_instrumentation.boundaries.process_exchange import Child, stream_of
 from playhead_instrumentation.lanes import Outside, Shadow
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import PATCHES, required
 
 NUMBERS = {"stdin": 0, "stdout": 1, "stderr": 2}
 
 log = logging.getLogger(__name__)
 
 
-def watch(patches: Patches) -> None:
-    """Patch asyncio's transports of processes, and who waits for their ends."""
-    patches.when_imported("asyncio.base_subprocess", "asyncio.subprocess", patch)
-    patches.when_imported("asyncio.unix_events", "asyncio child watchers", patch_watchers)
-
-
 def patch(module: ModuleType) -> None:
     """Patch the transports."""
     owner: Any = required(module, "BaseSubprocessTransport")
-    init, connect = required(owner, "__init__"), required(owner, "_connect_pipes")
-    exited = required(owner, "_process_exited")
-    if hasattr(connect, "__playhead__"):
-        return
+    for name in ("__init__", "_connect_pipes", "_process_exited"):
+        required(owner, name)
+    PATCHES.around(owner, "__init__", _init)
+    PATCHES.around(owner, "_connect_pipes", _connect_pipes)
+    PATCHES.around(owner, "_process_exited", _process_exited)
 
-    @functools.wraps(init)
-    def begin(transport: Any, *args: Any, **kwargs: Any) -> None:
-        with process_popen.InEventLoop():
-            init(transport, *args, **kwargs)
 
-    @functools.wraps(connect)
-    async def connect_and_feed(transport: Any, *args: Any) -> None:
-        await connect(transport, *args)
-        child = _of(transport)
-        if child is not None and child.played is not None:
-            with Shadow():
-                child.feeder = asyncio.create_task(_feed(transport, child))
+def _init(init: Any, transport: Any, *args: Any, **kwargs: Any) -> None:
+    with process_popen.InEventLoop():
+        init(transport, *args, **kwargs)
 
-    @functools.wraps(exited)
-    def exit_in_turn(transport: Any, returncode: int) -> None:
-        child = _of(transport)
-        if child is not None and child.played is None:
-            child.exited(returncode, in_turn=True)
-        exited(transport, returncode)
 
-    connect_and_feed.__dict__["__playhead__"] = True
-    owner.__init__, owner._connect_pipes = begin, connect_and_feed
-    owner._process_exited = exit_in_turn
+async def _connect_pipes(connect_pipes: Any, transport: Any, *args: Any) -> None:
+    await connect_pipes(transport, *args)
+    child = _of(transport)
+    if child is not None and child.played is not None:
+        with Shadow():
+            child.feeder = asyncio.create_task(_feed(transport, child))
+
+
+def _process_exited(process_exited: Any, transport: Any, returncode: int) -> None:
+    child = _of(transport)
+    if child is not None and child.played is None:
+        child.exited(returncode, in_turn=True)
+    process_exited(transport, returncode)
 
 
 def patch_watchers(module: ModuleType) -> None:
@@ -66,34 +56,22 @@ def patch_watchers(module: ModuleType) -> None:
     owners: list[Any] = list(vars(module).values())
     for owner in owners:
         if isinstance(owner, type) and "add_child_handler" in vars(owner):
-            _patch_watcher(owner)
+            PATCHES.around(owner, "add_child_handler", _add_child_handler)
+            if "Threaded" in owner.__name__ and hasattr(owner, "_do_waitpid"):
+                PATCHES.around(owner, "_do_waitpid", _do_waitpid)
 
 
-def _patch_watcher(owner: Any) -> None:
-    add: Any = owner.add_child_handler
-    wait: Any = getattr(owner, "_do_waitpid", None)
-    if hasattr(add, "__playhead__"):
-        return
+def _add_child_handler(add: Any, watcher: Any, pid: int, callback: Any, *args: Any) -> Any:
+    child = _of(args[0]) if args and hasattr(args[0], "_proc") else None
+    if child is not None and child.played is not None:
+        return None  # nobody is there to be waited for
+    with Shadow():
+        return add(watcher, pid, callback, *args)
 
-    @functools.wraps(add)
-    def add_child_handler(self: Any, pid: int, callback: Any, *args: Any) -> Any:
-        child = _of(args[0]) if args and hasattr(args[0], "_proc") else None
-        if child is not None and child.played is not None:
-            return None  # nobody is there to be waited for
-        with Shadow():
-            return add(self, pid, callback, *args)
 
-    add_child_handler.__dict__["__playhead__"] = True
-    owner.add_child_handler = add_child_handler
-    if wait is None or "Threaded" not in owner.__name__:
-        return
-
-    @functools.wraps(wait)
-    def wait_outside(self: Any, *args: Any) -> None:
-        with Outside():
-            wait(self, *args)
-
-    owner._do_waitpid = wait_outside
+def _do_waitpid(wait: Any, watcher: Any, *args: Any) -> None:
+    with Outside():
+        wait(watcher, *args)
 
 
 def _of(transport: Any) -> Child | None:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
+from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session, current
 from playhead_semconv.errors import WorldBlocked
 from playhead_semconv.facts import Fidelity
@@ -36,7 +37,7 @@ class ProcessBlocked(WorldBlocked, PermissionError):
     __str__ = WorldBlocked.__str__
 
 
-def watch(session: Session) -> None:
+def watch(patches: Patches, session: Session) -> None:
     """Block processes, where only a tape may answer."""
     if session.driver.fenced:
         _install()

@@ -10,48 +10,50 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
+from playhead_instrumentation.boundaries import (
+    process_children,
+    process_fork,
+    process_pty,
+    process_real,
+)
 from playhead_instrumentation.boundaries.process_blocked import block
-from playhead_instrumentation.boundaries.process_exchange import CHILDREN, Child, begin, recording
-from playhead_instrumentation.boundaries.process_words import VARIABLES, Started, words_of
+from playhead_instrumentation.boundaries.process_exchange import CHILDREN, Child, begin
+from playhead_instrumentation.boundaries.process_start import WITH_ENVIRONMENT, recording
+from playhead_instrumentation.boundaries.process_words import EXCHANGE, VARIABLES, Started, words_of
 from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.lanes import Outside, Shadow
-from playhead_instrumentation.patches import Patches
+from playhead_instrumentation.patches import INNER, Patches
 
-_waitpid_for_real = os.waitpid if hasattr(os, "waitpid") else None
-_kill_for_real = os.kill
+STARTS: dict[str, Callable[..., Any]] = {}
+"""What starts a process, by its name in `os`. Installed by `process_start`."""
 
-PATCHED: dict[str, Callable[..., Any]] = {}
-
-WITH_ENVIRONMENT = {"execv": "execve", "execvp": "execvpe"}
-"""What replaces a process, and its form that is told the environment."""
+TALK: dict[str, Callable[..., Any]] = {}
+"""What waits for a process, or signals to one."""
 
 
-def watch(patches: Patches) -> None:
-    """Patch `os`."""
-    if os.name == "posix":
-        patches.attempt("os processes", patch)
+def watch(patches: Patches, session: object = None) -> None:
+    """Patch what waits for processes, signals to them, and puts them on terminals."""
+    if os.name != "posix":
+        return
+    for name, layer in TALK.items():
+        if hasattr(os, name):
+            patches.attempt(
+                f"os.{name}", functools.partial(patches.around, os, name, layer, order=INNER)
+            )
+    patches.attempt("os.forkpty", process_pty.cover_forkpty)
 
 
-def patch() -> None:
-    """Patch the functions of `os` that are there."""
-    for name, patched in PATCHED.items():
-        original = getattr(os, name, None)
-        if original is not None and not hasattr(original, "__playhead__"):
-            setattr(os, name, _function(original, patched))
-
-
-def _function(original: Any, patched: Callable[..., Any]) -> Any:
-    @functools.wraps(original)
-    def function(*args: Any, **kwargs: Any) -> Any:
-        return patched(original, *args, **kwargs)
-
-    function.__dict__["__playhead__"] = True
-    return function
-
-
-def _patches(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _starts(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     def keep(function: Callable[..., Any]) -> Callable[..., Any]:
-        PATCHED[name] = function
+        STARTS[name] = function
+        return function
+
+    return keep
+
+
+def _talks(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def keep(function: Callable[..., Any]) -> Callable[..., Any]:
+        TALK[name] = function
         return function
 
     return keep
@@ -71,7 +73,7 @@ def _begin(call: str, args: Any, *, program: Any = "", **more: Any) -> Child | N
     return begin(session, started)
 
 
-@_patches("system")
+@_starts("system")
 def _system(original: Any, command: Any) -> Any:
     child = _begin("os.system", command, shell=True)
     if child is None:
@@ -88,15 +90,16 @@ def _system(original: Any, command: Any) -> Any:
 
 def _traced(command: Any, child: Child) -> Any:
     """A command line of the shell that hands its children the trace."""
-    environ = child.environment(None)
-    given = [f"{name}={shlex.quote(environ[name])}" for name in VARIABLES if name in environ]
-    if not given:
+    told = process_children.variables()
+    if not told:
         return command
+    told[EXCHANGE] = str(child.call.id)
+    given = [f"{name}={shlex.quote(told[name])}" for name in VARIABLES if name in told]
     text = f"export {' '.join(given)}; {os.fsdecode(command)}"
     return os.fsencode(text) if isinstance(command, bytes) else text
 
 
-@_patches("_spawnvef")
+@_starts("_spawnvef")
 def _spawn(original: Any, mode: int, file: Any, args: Any, env: Any, func: Any) -> Any:
     more = (("wait", mode == os.P_WAIT),)
     child = _begin("os.spawn", args, program=file, environ=env, more=more)
@@ -142,8 +145,8 @@ def _posix_spawn(call: str, original: Any, path: Any, argv: Any, env: Any, **opt
     return pid
 
 
-PATCHED["posix_spawn"] = functools.partial(_posix_spawn, "os.posix_spawn")
-PATCHED["posix_spawnp"] = functools.partial(_posix_spawn, "os.posix_spawnp")
+STARTS["posix_spawn"] = functools.partial(_posix_spawn, "os.posix_spawn")
+STARTS["posix_spawnp"] = functools.partial(_posix_spawn, "os.posix_spawnp")
 
 
 def _exec(original: Any, path: Any, argv: Any, *env: Any) -> Any:
@@ -156,15 +159,14 @@ def _exec(original: Any, path: Any, argv: Any, *env: Any) -> Any:
             child.start_again()
         os._exit(0)
     try:
-        return _execve(path, argv, child.environment(env[0] if env else None))
+        return process_real.execve(path, argv, child.environment(env[0] if env else None))
     except BaseException as error:
         child.failed(error)
         raise
 
 
-_execve = os.execve
-
-PATCHED["execv"] = PATCHED["execve"] = _exec
+STARTS["execv"] = STARTS["execve"] = _exec
+STARTS["fork"] = process_fork.fork
 
 
 def _known(pid: Any) -> Child | None:
@@ -174,7 +176,7 @@ def _known(pid: Any) -> Child | None:
     return None if child is None or child.passes else child
 
 
-@_patches("waitpid")
+@_talks("waitpid")
 def _waitpid(original: Any, pid: int, options: int) -> Any:
     child = _known(pid)
     if child is None and pid == -1 and any(one.played and not one.passes for one in CHILDREN.values()):
@@ -207,17 +209,17 @@ KILLED_PATIENCE_S = 5.0
 def until_over(child: Child, status: int) -> None:
     """A fork of this replay is there no more, either: what it has written into pipes is in them."""
     pid, child.beside = child.beside, 0
-    if not pid or _waitpid_for_real is None:
+    if not pid or process_real.waitpid is None:
         return
     with Outside(), contextlib.suppress(ChildProcessError):
         patient_until = REAL.now_s() + KILLED_PATIENCE_S
         while status < 0 and REAL.now_s() < patient_until:
-            if _waitpid_for_real(pid, os.WNOHANG)[0]:
+            if process_real.waitpid(pid, os.WNOHANG)[0]:
                 return
             REAL.sleep(0.01)
         if status < 0:
-            _kill_for_real(pid, signal.SIGKILL)
-        _waitpid_for_real(pid, 0)
+            process_real.kill(pid, signal.SIGKILL)
+        process_real.waitpid(pid, 0)
 
 
 def _raw(status: int) -> int:
@@ -241,7 +243,7 @@ def _first_to_end() -> Child | None:
     return min(ending, key=end, default=None)
 
 
-@_patches("wait")
+@_talks("wait")
 def _wait(original: Any) -> Any:
     if recording() is None or not CHILDREN:
         return original()
@@ -256,7 +258,7 @@ def _wait(original: Any) -> Any:
     return pid, status
 
 
-@_patches("kill")
+@_talks("kill")
 def _kill(original: Any, pid: int, number: int) -> Any:
     session = recording()
     if session is None:
@@ -269,7 +271,7 @@ def _kill(original: Any, pid: int, number: int) -> Any:
     return _signal(original, child, pid, number)
 
 
-@_patches("killpg")
+@_talks("killpg")
 def _killpg(original: Any, group: int, number: int) -> Any:
     session = recording()
     if session is None:
@@ -291,7 +293,7 @@ def _signal(original: Any, child: Child, target: int, number: int) -> Any:
     return None if child.played is not None else original(target, number)
 
 
-@_patches("getpgid")
+@_talks("getpgid")
 def _getpgid(original: Any, pid: int) -> Any:
     child = _known(pid)
     if child is None or child.played is None:

@@ -23,11 +23,12 @@ import msgspec
 from opentelemetry import trace
 
 from playhead_instrumentation import lanes
+from playhead_instrumentation.boundaries import process_children
 from playhead_instrumentation.boundaries.process_blocked import ProcessBlocked
 from playhead_instrumentation.boundaries.process_far_ends import FarEnds
 from playhead_instrumentation.boundaries.process_files import GivenFiles
 from playhead_instrumentation.boundaries.process_stdin import Stdin
-from playhead_instrumentation.boundaries.process_words import EXCHANGE, PARENT, Started, described
+from playhead_instrumentation.boundaries.process_words import Started, described
 from playhead_instrumentation.drivers.exceptions import again, record_of
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import Played, Refused
@@ -56,12 +57,6 @@ class Expired:
 
     timeout: float
     """As the program was told, in seconds."""
-
-
-def recording() -> Session | None:
-    """The session, where a process that starts now is to be recorded."""
-    session = current()
-    return None if session is None or lanes.current() is lanes.SHADOW else session
 
 
 def begin(session: Session, started: Started) -> Child | None:
@@ -132,7 +127,8 @@ class Child:
             for index, part in enumerate(self.played.exchange.parts):
                 self._due.setdefault(stream_of(part), deque()).append(index)
         else:
-            self._before = session.driver.files.look()
+            files = session.driver.files
+            self._before = None if files is None else files.look()
 
     def admit(self) -> None:
         """`ProcessBlocked` where nothing answers."""
@@ -160,11 +156,8 @@ class Child:
 
     def environment(self, env: Any) -> Any:
         """For a child that was to have ``env`` (None: ours): it is told where it was started."""
-        given = self._session.environment_of_child(env)
-        given = dict(os.environ if given is None else given)
-        if given.get(PARENT) == self._session.sink.instance.hex():
-            given[EXCHANGE] = str(self.call.id)
-        return given
+        told = process_children.environment(env, str(self.call.id))
+        return os.environ if told is None else told
 
     def execs(self) -> AbstractContextManager[None]:
         """For what forks only to become another program: that fork says nothing of itself."""
@@ -369,9 +362,9 @@ class Child:
 
     def _changes(self) -> Content | None:
         """What changed in the workspace since it was started."""
-        redactor = self._session.redactor
+        redactor, workspace = self._session.redactor, self._session.workspace
         changes: list[Change] = []
-        for change in self._session.workspace.changes(self._before):
+        for change in () if workspace is None else workspace.changes(self._before):
             data = change.data if redactor.content or change.what == "link" else None
             if data is not None and change.what == "written":
                 data = redactor.response("", "").chunk(data)
@@ -443,7 +436,7 @@ class Child:
         if self.call.ended is None:
             self._differs(self._stdin.at_exit())
             workspace = self._session.workspace
-            if recorded.body is not None and workspace.elsewhere:
+            if recorded.body is not None and workspace is not None and workspace.elsewhere:
                 workspace.apply(_decode(self.played.read(recorded.body)))
             self.files.write_again()
             self._end("complete", at, status, recorded.body)

@@ -6,37 +6,20 @@ tape; what goes through pipes between the two is theirs.
 
 from __future__ import annotations
 
-import functools
-import os
 from typing import Any
 
-from playhead_instrumentation.boundaries import entropy, files_covered
-from playhead_instrumentation.boundaries.process_exchange import begin, recording
+from playhead_instrumentation.boundaries import files_covered, random_state
+from playhead_instrumentation.boundaries.process_exchange import begin
+from playhead_instrumentation.boundaries.process_start import recording
 from playhead_instrumentation.boundaries.process_words import FORK, Started
 from playhead_instrumentation.drivers.verdict import Live, Played, Verdict
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import Patches, required
 from playhead_instrumentation.session import Session
 from playhead_semconv.tapes import IndexedTape
 
 
-def watch(patches: Patches) -> None:
-    """Patch `os`."""
-    if os.name == "posix":
-        patches.attempt("os.fork", patch)
-
-
-def patch() -> None:
-    """Patch ``os.fork``."""
-    module: Any = os
-    original = required(module, "fork")
-    if not hasattr(original, "__playhead__"):
-        covered = functools.wraps(original)(functools.partial(_fork, original))
-        covered.__dict__["__playhead__"] = True
-        module.fork = covered
-
-
-def _fork(original: Any) -> int:
+def fork(original: Any) -> int:
+    """See `os.fork`."""
     session = recording()
     child = None if session is None else begin(session, Started(FORK, ()))
     if session is None or child is None:
@@ -64,7 +47,7 @@ def _fork(original: Any) -> int:
     if tape is not None:
         session.become(tape)
         files_covered.answered_by(session)
-    entropy.put_back(session)  # Python seeds its generator anew
+    random_state.restore(session)  # Python seeds its generator anew
     return 0
 
 

@@ -11,13 +11,13 @@ import functools
 import io
 import os
 import stat
-import threading
 import types
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
-if TYPE_CHECKING:
-    from playhead_instrumentation.boundaries.process_exchange import Child
+from playhead_instrumentation import lanes
+from playhead_instrumentation.patches import PATCHES
+from playhead_instrumentation.session import current
 
 ENDS: Final[dict[int, PipeEnd]] = {}
 """By number of the descriptor."""
@@ -25,22 +25,41 @@ ENDS: Final[dict[int, PipeEnd]] = {}
 CHUNK_BYTES = 65536
 """So much is read at once where all is wanted."""
 
-_being_made = threading.local()
+
+class Told(Protocol):
+    """The exchange of a child, as a pipe to it tells what goes through."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether nothing is recorded of it any more."""
+        ...
+
+    def read(self, stream: str, size: int, live: Callable[[int], bytes | None]) -> bytes | None:
+        """At most ``size`` bytes of a stream; nothing at its end, None where nothing is there yet."""
+        ...
+
+    def write(self, data: Any, live: Callable[[], int | None]) -> int | None:
+        """The program writes to its stdin; how much was taken, None where there is no room."""
+        ...
+
+    def closes(self, stream: str) -> None:
+        """The program closes a pipe to it."""
+        ...
 
 
 class PipeEnd(io.FileIO):
     """Our end of a pipe: what goes through it is told to the child's exchange."""
 
-    child: Child | None = None
+    child: Told | None = None
     stream = ""
 
-    def of(self, child: Child, stream: str) -> None:
+    def of(self, child: Told, stream: str) -> None:
         """From now on it belongs to ``child``."""
         self.child, self.stream = child, stream
         self._inode = os.fstat(self.fileno()).st_ino
         ENDS[self.fileno()] = self
 
-    def _asked(self) -> Child | None:
+    def _asked(self) -> Told | None:
         child = self.child
         return None if child is None or child.passes else child
 
@@ -120,7 +139,14 @@ class PipeEnd(io.FileIO):
             os.set_blocking(self.fileno(), blocking)
 
 
-def end_of(child: Child, stream: str) -> PipeEnd | None:
+def belongs_to(file: Any, child: Told, stream: str) -> None:
+    """From now on what goes through ``file``, an end of a pipe with or without layers, is told."""
+    raw = getattr(getattr(file, "buffer", file), "raw", file)
+    if isinstance(raw, PipeEnd):
+        raw.of(child, stream)
+
+
+def end_of(child: Told, stream: str) -> PipeEnd | None:
     """The end of a child's pipe that is open."""
     for end in list(ENDS.values()):
         if end.child is child and end.stream == stream:
@@ -159,12 +185,7 @@ def watch_numbers() -> None:
             return original_write(fd, data)
         return child.write(data, functools.partial(original_write, fd, data)) or 0
 
-    os.read, os.write = read, write
-
-
-def making(numbers: tuple[int, ...]) -> None:
-    """Descriptors of pipes that are about to be opened as files in this thread."""
-    _being_made.numbers = {number for number in numbers if number != -1}
+    PATCHES.put_all(os, {"read": read, "write": write})
 
 
 def opening(original: types.ModuleType) -> types.ModuleType:
@@ -178,7 +199,7 @@ def opening(original: types.ModuleType) -> types.ModuleType:
 def _open(
     original: Callable[..., Any], file: Any, mode: str = "r", buffering: int = -1, *more: Any
 ) -> Any:
-    if more or type(file) is not int or file not in getattr(_being_made, "numbers", ()):
+    if more or type(file) is not int or current() is None or lanes.current() is lanes.SHADOW:
         return original(file, mode, buffering, *more)
     raw = PipeEnd(file, mode)
     if buffering == 0:

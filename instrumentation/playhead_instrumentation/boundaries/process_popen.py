@@ -7,75 +7,46 @@ child is there: its pid and status come from the tape, and so does what is read 
 from __future__ import annotations
 
 import functools
-import inspect
 import os
 import threading
-from collections.abc import Callable
 from selectors import EVENT_READ
 from types import ModuleType
 from typing import Any
 
-from playhead_instrumentation.boundaries import process_pipes
-from playhead_instrumentation.boundaries.process_exchange import STATUS, Child, Expired, begin, recording
-from playhead_instrumentation.boundaries.process_pipes import ENDS, PipeEnd
-from playhead_instrumentation.boundaries.process_words import EXCHANGE, PARENT, Started, words_of
+from playhead_instrumentation.boundaries import process_children, process_pipes
+from playhead_instrumentation.boundaries.process_exchange import STATUS, Child, Expired, begin
+from playhead_instrumentation.boundaries.process_start import recording
+from playhead_instrumentation.boundaries.process_streams import PIPES, started_of
+from playhead_instrumentation.boundaries.process_words import Started
 from playhead_instrumentation.lanes import Outside, Shadow
-from playhead_instrumentation.patches import Patches, Unpatchable, required
+from playhead_instrumentation.patches import PATCHES, Unpatchable, required
 from playhead_instrumentation.session import Session
-from playhead_semconv.facts import digest_of
-
-CHILD = "_playhead_child"
-"""Attribute of a `Popen`: its exchange."""
 
 STDIN_BYTES = 16 << 20
 """So much of a file that a child is given as its stdin is looked at."""
 
-PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
-WANTED = ("args", "executable", "pass_fds", "cwd", "env", "shell", "start_new_session", *PIPES)
-"""Parameters of `Popen._execute_child`."""
+CHILD = "_playhead_child"
+"""Attribute of a `Popen`: its exchange."""
 
 _within = threading.local()
 
 
-def watch(patches: Patches) -> None:
-    """Patch `subprocess` when it is imported."""
-    patches.when_imported("subprocess", "subprocess", patch)
-
-
 def patch(module: ModuleType) -> None:
-    """Patch `Popen`."""
+    """Patch how the program talks to a child and waits for it."""
     owner: Any = required(module, "Popen")
-    execute = required(owner, "_execute_child")
-    if hasattr(execute, "__playhead__"):
-        return
     if "posix" not in os.name:
         raise Unpatchable("processes are recorded on POSIX systems only")
-    names = list(inspect.signature(execute).parameters)[1:]
-    if missing := [name for name in WANTED if name not in names]:
-        raise Unpatchable(f"Popen starts its child without {missing[0]}")
     selector = required(module, "_PopenSelector")
-    patched = (
-        ("_get_handles", _get_handles),
-        ("_execute_child", functools.partial(_execute_child, names)),
+    layers = (
         ("_communicate", functools.partial(_communicate, module)),
         ("_wait", functools.partial(_wait, module)),
         ("_internal_poll", _internal_poll),
     )
-    for name, _ in patched:
+    for name, _ in layers:
         required(owner, name)
-    for name, function in patched:
-        setattr(owner, name, _method(getattr(owner, name), function))
-    module.__dict__["io"] = process_pipes.opening(required(module, "io"))
-    module.__dict__["_PopenSelector"] = _selecting(selector)
-
-
-def _method(original: Any, patched: Callable[..., Any]) -> Any:
-    @functools.wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return patched(original, self, *args, **kwargs)
-
-    method.__dict__["__playhead__"] = True
-    return method
+    for name, layer in layers:
+        PATCHES.around(owner, name, layer)
+    PATCHES.put(module, "_PopenSelector", _selecting(selector))
 
 
 class InEventLoop:
@@ -111,25 +82,18 @@ def of(popen: Any) -> Child | None:
     return None if child is None or child.passes else child
 
 
-def _get_handles(original: Any, popen: Any, *streams: Any) -> Any:
-    handles = original(popen, *streams)
-    process_pipes.making((handles[1], handles[2], handles[4]) if recording() is not None else ())
-    return handles
-
-
-def _execute_child(names: list[str], original: Any, popen: Any, *args: Any, **kwargs: Any) -> None:
-    process_pipes.making(())
-    session = recording()
-    if session is None:
-        return original(popen, *args, **kwargs)
-    given = dict(zip(names, args, strict=False)) | kwargs
+def start(session: Session, original: Any, popen: Any, given: dict[str, Any]) -> Any:
+    """``Popen._execute_child`` with its arguments by name: start the child, or answer from the tape."""
     try:
-        started = _started(popen, given)
+        started = started_of(
+            popen, given, stdin_bytes=STDIN_BYTES if session.has("processes.talk") else 0
+        )
     except (TypeError, ValueError, OSError):
-        return original(popen, *args, **kwargs)  # a mistake that it reports itself
+        return original(popen, **given)  # a mistake that it reports itself
     child = begin(session, started)
     if child is None:
-        return original(popen, *args, **kwargs)
+        given["env"] = process_children.environment(given["env"])
+        return original(popen, **given)
     process_pipes.watch_numbers()
     child.asynchronous = getattr(_within, "loop", False)
     child.own_group = bool(given["start_new_session"]) or given.get("process_group") == 0
@@ -140,9 +104,7 @@ def _execute_child(names: list[str], original: Any, popen: Any, *args: Any, **kw
         ("stderr", given["errwrite"], given["errread"], popen.stderr),
     )
     for stream, _, _, file in pipes:
-        raw = getattr(getattr(file, "buffer", file), "raw", file)
-        if isinstance(raw, PipeEnd):
-            raw.of(child, stream)
+        process_pipes.belongs_to(file, child, stream)
     if child.played is not None:
         popen.pid = child.start_again()
         popen._child_created = True
@@ -152,61 +114,16 @@ def _execute_child(names: list[str], original: Any, popen: Any, *args: Any, **kw
         _follow_files(child, started, given)
         popen._close_pipe_fds(*(given[name] for name in PIPES))
         child.offer()
-        return
+        return None
     try:
         _follow_files(child, started, given)
-        _named(given["env"], session, child)
+        given["env"] = process_children.environment(given["env"], str(child.call.id))
         with Shadow():
-            original(popen, *args, **kwargs)
+            original(popen, **given)
     except BaseException as error:
         child.failed(error)
         raise
     child.started(popen.pid)
-
-
-def _named(environ: Any, session: Session, child: Child) -> None:
-    """A child that is recorded itself is told which exchange it belongs to."""
-    if isinstance(environ, dict) and environ.get(PARENT) == session.sink.instance.hex():
-        environ[EXCHANGE] = str(child.call.id)
-
-
-def _started(popen: Any, given: dict[str, Any]) -> Started:
-    words, executable = words_of(given["args"]), given["executable"]
-    streams = (
-        _stream(popen, given["p2cread"], given["p2cwrite"]),
-        _stream(popen, given["c2pwrite"], given["c2pread"]),
-        "stdout"
-        if given["errwrite"] == given["c2pwrite"] != -1
-        else _stream(popen, given["errwrite"], given["errread"]),
-    )
-    more: list[tuple[str, Any]] = []
-    if streams[0] == "file":
-        number = given["p2cread"]
-        content = os.pread(number, STDIN_BYTES, os.lseek(number, 0, os.SEEK_CUR))
-        more.append(("stdin", digest_of(content).hex()))
-    if given["pass_fds"]:
-        more.append(("descriptors", len(tuple(given["pass_fds"]))))
-    return Started(
-        "subprocess.Popen",
-        words,
-        bool(given["shell"]),
-        "" if executable is None else os.fsdecode(executable),
-        "" if given["cwd"] is None else os.fsdecode(given["cwd"]),
-        given["env"],
-        streams,
-        tuple(more),
-        tuple(number for number in given["pass_fds"] if process_pipes.may_answer(number)),
-    )
-
-
-def _stream(popen: Any, theirs: int, ours: int) -> str:
-    if ours != -1:
-        return "piped"
-    if theirs == -1 or theirs in (0, 1, 2):
-        return "inherited"
-    if theirs == getattr(popen, "_devnull", None):
-        return "null"
-    return "child" if theirs in ENDS else process_pipes.kind_of(theirs)
 
 
 def _follow_files(child: Child, started: Started, given: dict[str, Any]) -> None:

@@ -7,7 +7,6 @@ also where the child is a fork that runs Python: the program sees what its termi
 from __future__ import annotations
 
 import errno
-import functools
 import os
 import socket
 import threading
@@ -15,11 +14,12 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.boundaries.process_exchange import Child, begin, recording
+from playhead_instrumentation.boundaries.process_exchange import Child, begin
 from playhead_instrumentation.boundaries.process_pipes import PipeEnd, watch_numbers
+from playhead_instrumentation.boundaries.process_start import recording
 from playhead_instrumentation.boundaries.process_words import Started, words_of
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import PATCHES
 
 SPAWN, FORK = "pty.spawn", "pty.fork"
 
@@ -49,27 +49,18 @@ class Master(PipeEnd):
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-def watch(patches: Patches) -> None:
-    """Patch `pty`, and what is below it."""
+def cover_forkpty() -> None:
+    """Patch ``os.forkpty``."""
     if hasattr(os, "forkpty"):
-        patches.attempt("os.forkpty", functools.partial(_put, os, "forkpty", _fork))
-        patches.when_imported("pty", "pty", patch)
+        PATCHES.around(os, "forkpty", _fork)
 
 
 def patch(module: ModuleType) -> None:
     """Patch ``pty.fork`` and ``pty.spawn``."""
-    _put(module, "fork", _fork)
-    _put(module, "spawn", _spawn)
+    PATCHES.around(module, "fork", _fork)
+    PATCHES.around(module, "spawn", _spawn)
     if "waitpid" in module.__dict__:
-        module.__dict__["waitpid"] = os.waitpid  # imported before that was patched
-
-
-def _put(module: Any, name: str, patched: Any) -> None:
-    original = required(module, name)
-    if not hasattr(original, "__playhead__"):
-        covered = functools.wraps(original)(functools.partial(patched, original))
-        covered.__dict__["__playhead__"] = True
-        setattr(module, name, covered)
+        PATCHES.put(module, "waitpid", os.waitpid)  # imported before that was patched
 
 
 def _spawn(original: Any, argv: Any, *args: Any, **kwargs: Any) -> Any:

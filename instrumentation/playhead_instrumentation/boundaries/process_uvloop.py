@@ -7,23 +7,17 @@ asyncio's transport instead of uvloop's; both have the same methods.
 from __future__ import annotations
 
 import contextlib
-import functools
 import weakref
 from asyncio import base_events, unix_events
 from types import ModuleType
 from typing import Any
 
-from playhead_instrumentation.boundaries.process_exchange import recording
-from playhead_instrumentation.patches import Patches, Unpatchable, required
+from playhead_instrumentation.boundaries.process_start import recording
+from playhead_instrumentation.patches import PATCHES, Unpatchable, required
 
 _events: Any = unix_events
 _base: Any = base_events.BaseEventLoop
 _unix: Any = unix_events._UnixSelectorEventLoop  # pyright: ignore[reportPrivateUsage]
-
-
-def watch(patches: Patches) -> None:
-    """Patch uvloop when it is imported."""
-    patches.when_imported("uvloop", "uvloop.subprocess", patch)
 
 
 def patch(module: ModuleType) -> None:
@@ -31,40 +25,32 @@ def patch(module: ModuleType) -> None:
     owner: Any = required(module, "Loop")
     if _watcher() is None:
         raise Unpatchable("asyncio has no watcher of children that needs no loop of its own")
-    for name in ("subprocess_exec", "subprocess_shell"):
-        original: Any = required(owner, name)
-        if not hasattr(original, "__playhead__"):
-            setattr(owner, name, _as_asyncio(original, required(_base, name)))
-
-    close = required(owner, "close")
-    if not hasattr(close, "__playhead__"):
-        owner.close = _closing(close)
+    for name, layer in (("subprocess_exec", _exec), ("subprocess_shell", _shell)):
+        required(_base, name)
+        PATCHES.around(owner, name, layer)
+    PATCHES.around(owner, "close", _close)
 
 
-def _closing(original: Any) -> Any:
-    @functools.wraps(original)
-    def close(loop: Any) -> None:
-        original(loop)
-        for transport in _open.pop(loop, ()):
-            transport.close()
-
-    close.__dict__["__playhead__"] = True
-    return close
+def _close(close: Any, loop: Any) -> None:
+    close(loop)
+    for transport in _open.pop(loop, ()):
+        transport.close()
 
 
 _open: weakref.WeakKeyDictionary[Any, weakref.WeakSet[Any]] = weakref.WeakKeyDictionary()
 """Transports of processes that go on, by loop: it ends them when it is closed."""
 
 
-def _as_asyncio(original: Any, ours: Any) -> Any:
-    @functools.wraps(original)
-    async def start(loop: Any, protocol_factory: Any, *args: Any, **kwargs: Any) -> Any:
-        if recording() is None:
-            return await original(loop, protocol_factory, *args, **kwargs)
-        return await ours(_Unix(loop), protocol_factory, *args, **kwargs)
+async def _exec(original: Any, loop: Any, protocol_factory: Any, *args: Any, **kwargs: Any) -> Any:
+    if recording() is None:
+        return await original(loop, protocol_factory, *args, **kwargs)
+    return await _base.subprocess_exec(_Unix(loop), protocol_factory, *args, **kwargs)
 
-    start.__dict__["__playhead__"] = True
-    return start
+
+async def _shell(original: Any, loop: Any, protocol_factory: Any, *args: Any, **kwargs: Any) -> Any:
+    if recording() is None:
+        return await original(loop, protocol_factory, *args, **kwargs)
+    return await _base.subprocess_shell(_Unix(loop), protocol_factory, *args, **kwargs)
 
 
 def _watcher() -> Any:

@@ -17,12 +17,13 @@ from types import ModuleType
 from typing import Any, Final
 
 from playhead_instrumentation import lanes
+from playhead_instrumentation.boundaries import process_children
 from playhead_instrumentation.boundaries.process_blocked import Allowed
-from playhead_instrumentation.boundaries.process_calls import until_over
-from playhead_instrumentation.boundaries.process_exchange import Child, begin, recording
+from playhead_instrumentation.boundaries.process_observed import Observed, observe
+from playhead_instrumentation.boundaries.process_start import more_than_observed, recording
 from playhead_instrumentation.boundaries.process_words import EXCHANGE, OWN, WORKER, Started
 from playhead_instrumentation.lanes import Outside, Shadow
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import PATCHES, required
 from playhead_instrumentation.session import Session
 
 TRACKER, SERVER, CHILD = "resource_tracker", "forkserver", "spawn"
@@ -40,22 +41,10 @@ class _Starting(threading.local):
 
     method = ""
     name = ""
-    child: Child | None = None
+    child: Any = None
 
 
 _starting = _Starting()
-
-
-def watch(patches: Patches) -> None:
-    """Patch `multiprocessing`, module by module."""
-    if os.name != "posix":
-        return
-    for module, patch in (
-        ("util", patch_util),
-        ("popen_spawn_posix", patch_spawn),
-        ("popen_forkserver", patch_forkserver),
-    ):
-        patches.when_imported(f"multiprocessing.{module}", f"multiprocessing.{module}", patch)
 
 
 def exchange_of_start() -> str:
@@ -79,23 +68,36 @@ def _starts(process: Any, method: str) -> Generator[_Starting]:
 
 def patch_util(module: ModuleType) -> None:
     """What starts an interpreter with a few descriptors."""
-    original = required(module, "spawnv_passfds")
-    if hasattr(original, "__playhead__"):
-        return
+    PATCHES.around(module, "spawnv_passfds", _spawnv_passfds)
 
-    @functools.wraps(original)
-    def spawnv_passfds(path: Any, args: Any, passfds: Any) -> Any:
-        role = role_of([os.fsdecode(word) for word in args])
-        if role in (TRACKER, SERVER):
-            with Allowed(), Shadow(), _environment(_without_ours(traced=role == SERVER)):
-                return original(path, args, passfds)
-        session = recording()
-        if session is None or role != CHILD or not _starting.method:
-            return original(path, args, passfds)
-        return _start(original, session, path, args, list(passfds))
 
-    spawnv_passfds.__dict__["__playhead__"] = True
-    module.__dict__["spawnv_passfds"] = spawnv_passfds
+def _spawnv_passfds(spawn: Any, path: Any, args: Any, passfds: Any) -> Any:
+    role = role_of([os.fsdecode(word) for word in args])
+    if role in (TRACKER, SERVER):
+        with Allowed(), Shadow(), _environment(_without_ours(traced=role == SERVER)):
+            return spawn(path, args, passfds)
+    session = recording()
+    if session is None or role != CHILD or not _starting.method:
+        with _environment(_ours()):
+            return spawn(path, args, passfds)
+    return _start(spawn, session, path, args, list(passfds))
+
+
+def _ours() -> dict[str, str | None]:
+    """The variables that tell a child whose it is, as strings."""
+    return dict[str, str | None](process_children.variables())
+
+
+def patch_preparation(module: ModuleType) -> None:
+    """What a fork server's children are told: their environment is the server's."""
+    PATCHES.around(module, "get_preparation_data", _get_preparation_data)
+
+
+def _get_preparation_data(get_preparation_data: Any, name: Any) -> Any:
+    data = get_preparation_data(name)
+    if exchange := exchange_of_start():
+        data[HANDED] = _ours() | {EXCHANGE: exchange}
+    return data
 
 
 def role_of(words: list[str]) -> str:
@@ -106,12 +108,22 @@ def role_of(words: list[str]) -> str:
     return ""
 
 
+def _begin(session: Session, method: str, name: str) -> Any:
+    """The exchange of a process that is about to start; None where it could not be begun."""
+    started = Started(CALL + method, (name,))
+    if more_than_observed(session):
+        from playhead_instrumentation.boundaries.process_exchange import begin
+
+        return begin(session, started)
+    return observe(session, started)
+
+
 def _start(original: Any, session: Session, path: Any, args: Any, passfds: list[Any]) -> int:
-    child = begin(session, Started(CALL + _starting.method, (_starting.name,)))
+    child = _begin(session, _starting.method, _starting.name)
     if child is None:
         return original(path, args, passfds)
     _starting.child = child
-    variables = {EXCHANGE: str(child.call.id)}
+    variables: dict[str, str | None] = {**_ours(), EXCHANGE: str(child.call.id)}
     if child.played is not None:
         tape = session.fork_of(child.played.instance, str(child.played.exchange.id))
         if tape is None:
@@ -128,6 +140,8 @@ def _start(original: Any, session: Session, path: Any, args: Any, passfds: list[
         raise
     if child.played is None:
         child.started(pid)
+        if isinstance(child, Observed):
+            child.abandoned()  # how it ends is learned where nobody looks
         return pid
     child.beside = pid
     return child.start_again()
@@ -188,54 +202,42 @@ def _put(variables: Mapping[str, str | None]) -> None:
 
 def patch_spawn(module: ModuleType) -> None:
     """Who is started: `spawnv_passfds` is not told."""
-    owner: Any = required(module, "Popen")
-    launch = required(owner, "_launch")
-    if hasattr(launch, "__playhead__"):
-        return
+    PATCHES.around(required(module, "Popen"), "_launch", _launch_spawned)
 
-    @functools.wraps(launch)
-    def start(popen: Any, process: Any) -> None:
-        with _starts(process, CHILD):
-            launch(popen, process)
 
-    start.__dict__["__playhead__"] = True
-    owner._launch = start
+def _launch_spawned(launch: Any, popen: Any, process: Any) -> None:
+    with _starts(process, CHILD):
+        launch(popen, process)
 
 
 def patch_forkserver(module: ModuleType) -> None:
     """A child that a fork server makes, and its end, of which a pipe tells."""
     owner, server = required(module, "Popen"), required(module, "forkserver")
-    launch, poll = required(owner, "_launch"), required(owner, "poll")
-    if hasattr(launch, "__playhead__"):
-        return
+    for name in ("_launch", "poll"):
+        required(owner, name)
     own = ModuleType(server.__name__)
     own.__dict__.update(server.__dict__)
     for name in ("connect_to_new_process", "read_signed"):
         own.__dict__[name] = _in_shadow(required(server, name))
-    module.__dict__["forkserver"] = own
-
-    @functools.wraps(launch)
-    def start(popen: Any, process: Any) -> None:
-        session = recording()
-        if session is None:
-            return launch(popen, process)
-        with _starts(process, SERVER) as starting:
-            if session.driver.fenced:
-                _spawn_instead(popen, process)
-            else:
-                child = starting.child = begin(session, Started(CALL + SERVER, (process.name,)))
-                _launch(child, launch, popen, process)
-            popen.__dict__["_playhead_child"] = starting.child
-
-    @functools.wraps(poll)
-    def ended(popen: Any, flag: int = os.WNOHANG) -> int | None:
-        return _poll(popen, poll, flag)
-
-    start.__dict__["__playhead__"] = True
-    owner._launch, owner.poll = start, ended
+    PATCHES.put(module, "forkserver", own)
+    PATCHES.around(owner, "_launch", _launch_from_server)
+    PATCHES.around(owner, "poll", _poll)
 
 
-def _launch(child: Child | None, launch: Any, popen: Any, process: Any) -> None:
+def _launch_from_server(launch: Any, popen: Any, process: Any) -> None:
+    session = recording()
+    if session is None:
+        return launch(popen, process)
+    with _starts(process, SERVER) as starting:
+        if session.driver.fenced:
+            _spawn_instead(popen, process)
+        else:
+            child = starting.child = _begin(session, SERVER, str(process.name))
+            _launch(child, launch, popen, process)
+        popen.__dict__["_playhead_child"] = starting.child
+
+
+def _launch(child: Any, launch: Any, popen: Any, process: Any) -> None:
     try:
         launch(popen, process)
     except BaseException as error:
@@ -253,12 +255,14 @@ def _spawn_instead(popen: Any, process: Any) -> None:
     popen.pid, popen.sentinel, popen.finalizer = made.pid, made.sentinel, made.finalizer
 
 
-def _poll(popen: Any, original: Any, flag: int) -> int | None:
-    child: Child | None = popen.__dict__.get("_playhead_child")
+def _poll(original: Any, popen: Any, flag: int = os.WNOHANG) -> int | None:
+    child: Any = popen.__dict__.get("_playhead_child")
     if child is None or child.passes or recording() is None or popen.returncode is not None:
         return original(popen, flag)
     patient = not flag & os.WNOHANG
     if child.played is not None:
+        from playhead_instrumentation.boundaries.process_calls import until_over
+
         status = child.wait() if patient else child.poll()
         if isinstance(status, int):
             until_over(child, status)

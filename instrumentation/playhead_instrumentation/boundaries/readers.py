@@ -22,7 +22,7 @@ BY_MODULE: Final = 4
 LOOKED_THROUGH: Final = frozenset(
     (
         "_strptime collections contextlib copy dataclasses distro email email.message email.utils enum "
-        "freezegun functools gzip importlib platform random sched secrets shutil "
+        "freezegun functools gzip importlib platform random sched shutil "
         "tarfile tempfile time_machine timeit uuid zipfile "
     ).split()
 )
@@ -40,6 +40,26 @@ BELOW: Final = frozenset(
     ).split()
 )
 """Packages that read for their own ends: the HTTP stack, SDKs, event loops, telemetry, test runners."""
+
+SECRETS: Final = frozenset(
+    (
+        "argon2 asyncssh authlib bcrypt Crypto Cryptodome cryptography ecdsa itsdangerous jose jwcrypto "
+        "jwt nacl oauthlib OpenSSL paramiko passlib rsa secrets ssl"
+    ).split()
+)
+"""Modules that draw keys, tokens and nonces. What they draw is recorded only where somebody chose so."""
+
+_secrets = SECRETS
+"""Those of them that are not looked through now."""
+
+
+def look_through_secrets(through: bool) -> None:
+    """Whether what these modules read is read for whoever calls them."""
+    global _secrets
+    _secrets = frozenset[str]() if through else SECRETS
+    PLACES.clear()
+    _modules.clear()
+
 
 _STANDARD: Final = tuple(
     os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("stdlib", "platstdlib")
@@ -70,12 +90,24 @@ def _learn(name: str, frame: FrameType) -> int:
         place = THROUGH if name.startswith("<frozen importlib") else MACHINERY
     elif name.startswith("<"):
         place = BY_MODULE
+    elif (secret := _of_secrets(str(frame.f_globals.get("__name__", "")))) is not None:
+        place = secret
     elif _standard(name):
         place = _named(str(frame.f_globals.get("__name__", "")), LOOKED_THROUGH, THROUGH, MACHINERY)
     else:
         place = _of_module(str(frame.f_globals.get("__name__", "")))
     PLACES[name] = place
     return place
+
+
+def _of_secrets(module: str) -> int | None:
+    """Where a module of `SECRETS` stands; None of any other."""
+    top = module.partition(".")[0]
+    if top not in SECRETS:
+        return None
+    if top in _secrets:
+        return MACHINERY
+    return THROUGH if top in sys.stdlib_module_names else AGENT
 
 
 def _of_module(module: str) -> int:

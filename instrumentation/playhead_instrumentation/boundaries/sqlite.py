@@ -18,8 +18,7 @@ from urllib.parse import parse_qs, quote, unquote
 from playhead_instrumentation.boundaries.files_covered import Covered, absolute
 from playhead_instrumentation.boundaries.sqlite_library import Library
 from playhead_instrumentation.drivers.files import Files
-from playhead_instrumentation.patches import PATCHES, Patches, Unpatchable, required
-from playhead_instrumentation.session import Session
+from playhead_instrumentation.patches import PATCHES, Unpatchable, required
 
 URI_AT: Final = 6
 """Which of the arguments after the first says whether that is a URI."""
@@ -28,13 +27,8 @@ _library: Library | None = None
 """None where it cannot be reached."""
 
 
-def watch(patches: Patches, session: Session) -> None:
-    """Cover `sqlite3` when it is imported."""
-    patches.when_imported("sqlite3.dbapi2", "sqlite3", _cover)
-    patches.when_imported("sqlite3", "sqlite3", _cover)
-
-
-def _cover(module: ModuleType) -> None:
+def patch(module: ModuleType) -> None:
+    """Cover `sqlite3`."""
     original = required(module, "connect")
     if not isinstance(original, Covered):
         ours = Covered(original, _connecting)

@@ -29,7 +29,7 @@ KIND: Final = "stdin"
 STAR: Final = ord("*")
 
 
-def watch(patches: Patches) -> None:
+def watch(patches: Patches, session: object = None) -> None:
     """Put our file below `sys.stdin`, and cover what reads past it."""
     if _plain(sys.stdin):
         patches.attempt("stdin", _replace)

@@ -16,7 +16,7 @@ from contextvars import Context, copy_context
 from types import FrameType, ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation import lanes
+from playhead_instrumentation import lane_hooks, lanes
 from playhead_instrumentation.boundaries.ambient import Ambient, getframe
 from playhead_instrumentation.boundaries.readers import MACHINERY, PLACES, by_agent
 from playhead_instrumentation.drivers.reads import Reads
@@ -34,11 +34,10 @@ DEADLINES: Final = {
 """Who compares deadlines with the time of the loop: module, functions."""
 
 
-def watch(patches: Patches) -> None:
+def watch(patches: Patches, session: object = None) -> None:
     """Patch `time.sleep` and event loops."""
     patches.attempt("time.sleep", _hook_sleep)
     patches.attempt("asyncio.call_at", _hook_asyncio)
-    patches.when_imported("uvloop", "uvloop.call_at", _hook_uvloop)
 
 
 class _Sleep(Ambient):
@@ -78,7 +77,8 @@ def _hook_asyncio() -> None:
     _hook_loop(asyncio.BaseEventLoop)
 
 
-def _hook_uvloop(uvloop: ModuleType) -> None:
+def patch_uvloop(uvloop: ModuleType) -> None:
+    """Timers of uvloop."""
     _hook_loop(required(uvloop, "Loop"))
 
 
@@ -119,7 +119,7 @@ def _hook_loop(owner: Any) -> None:
 
 
 def _opened(callback: Any) -> Wake | None:
-    return opened(f"timer.{lanes.name_of(callback)}")
+    return opened(f"timer.{lane_hooks.name_of(callback)}")
 
 
 def _ahead() -> float:

@@ -38,14 +38,9 @@ from playhead_instrumentation.boundaries.websocket_heard import (
 )
 from playhead_instrumentation.drivers.verdict import Played
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import Patches, Unpatchable, required
+from playhead_instrumentation.patches import Unpatchable, required
 from playhead_instrumentation.session import Session
 from playhead_semconv.errors import ExchangeExhausted
-
-
-def watch(patches: Patches) -> None:
-    """Patch the client when it is imported."""
-    patches.when_imported("websockets.asyncio.client", "websockets.asyncio", patch)
 
 
 def patch(module: ModuleType) -> None:

@@ -36,14 +36,9 @@ from playhead_instrumentation.boundaries.websocket_heard import (
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import Played
 from playhead_instrumentation.lanes import Outside, Shadow, resume
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import required
 from playhead_instrumentation.session import Session
 from playhead_semconv.errors import ExchangeExhausted
-
-
-def watch(patches: Patches) -> None:
-    """Patch the client when it is imported."""
-    patches.when_imported("websockets.sync.client", "websockets.sync", patch)
 
 
 def patch(module: ModuleType) -> None:

@@ -6,22 +6,16 @@ from types import ModuleType
 from typing import Any
 
 from playhead_instrumentation.clients.funnel import Funnel, Operation
-from playhead_instrumentation.patches import Patches
-from playhead_instrumentation.spans.calls import Calls
+from playhead_instrumentation.patches import PATCHES
 from playhead_semconv.values import GenAiOperationName, GenAiProviderName
 
 OPERATIONS = (Operation("/v1/messages", GenAiOperationName.CHAT, "anthropic.messages"),)
 
 
-def watch(patches: Patches, calls: Calls) -> None:
-    """Patch the SDK when it is imported."""
-    funnel = Funnel(GenAiProviderName.ANTHROPIC, OPERATIONS, calls)
-
-    def patch(module: ModuleType) -> None:
-        funnel.patch(module)
-        silence_native_spans(module)
-
-    patches.when_imported("anthropic._base_client", "anthropic", patch)
+def patch(base_client: ModuleType) -> None:
+    """Patch the SDK."""
+    Funnel(GenAiProviderName.ANTHROPIC, OPERATIONS).patch(base_client)
+    silence_native_spans(base_client)
 
 
 def silence_native_spans(base_client: ModuleType) -> None:
@@ -41,4 +35,4 @@ def silence_native_spans(base_client: ModuleType) -> None:
             return tracer_of(client)
         return None
 
-    owner._tracer = property(tracer)
+    PATCHES.put(owner, "_tracer", property(tracer))

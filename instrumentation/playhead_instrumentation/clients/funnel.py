@@ -6,7 +6,6 @@ called on the way in and out is thin: a span is started, and handed over when th
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,9 +16,9 @@ from opentelemetry import context as otel_context
 
 from playhead_instrumentation.attempts import current_call
 from playhead_instrumentation.clients.endpoint import Endpoints
-from playhead_instrumentation.patches import required
+from playhead_instrumentation.patches import PATCHES, required
 from playhead_instrumentation.spans.call import LogicalCall
-from playhead_instrumentation.spans.calls import Calls
+from playhead_instrumentation.spans.calls import current_calls
 
 log = logging.getLogger(__name__)
 
@@ -39,10 +38,9 @@ class Operation:
 class Funnel:
     """Starts and ends the logical calls of one SDK."""
 
-    def __init__(self, provider: str, operations: tuple[Operation, ...], calls: Calls) -> None:
+    def __init__(self, provider: str, operations: tuple[Operation, ...]) -> None:
         self._operations = operations
         self._endpoints: Final = Endpoints(provider)
-        self._calls = calls
 
     def operation_of(self, method: str, url: str) -> Operation | None:
         """What a request to ``url`` is; None: nothing that has a span of its own."""
@@ -56,6 +54,9 @@ class Funnel:
 
     def begin(self, client: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> LogicalCall | None:
         """The call that ``request(*args, **kwargs)`` is; None when it has no span. Never raises."""
+        calls = current_calls()
+        if calls is None:
+            return None
         try:
             options = kwargs["options"] if "options" in kwargs else args[1]
             url = str(options.url)
@@ -64,7 +65,7 @@ class Funnel:
                 return None
             body = options.json_data
             model = body.get("model") if isinstance(body, dict) else None  # pyright: ignore[reportUnknownVariableType]
-            return self._calls.begin(
+            return calls.begin(
                 operation.name,
                 operation.wire,
                 model if isinstance(model, str) else "",
@@ -76,56 +77,47 @@ class Funnel:
 
     def patch(self, base_client: ModuleType) -> None:
         """Patch the funnel of an SDK. `Unpatchable` when it has none."""
-        for name, wrap in (("SyncAPIClient", self.wrap), ("AsyncAPIClient", self.wrap_async)):
-            owner = required(base_client, name)
-            original = required(owner, "request")
-            if not hasattr(original, "__playhead__"):
-                owner.request = wrap(original)
+        sync, asynchronous = (
+            required(base_client, "SyncAPIClient"),
+            required(base_client, "AsyncAPIClient"),
+        )
+        PATCHES.around(sync, "request", self.request)
+        PATCHES.around(asynchronous, "request", self.request_async)
 
-    def wrap(self, request: Callable[..., Any]) -> Callable[..., Any]:
+    def request(self, request: Callable[..., Any], client: Any, *args: Any, **kwargs: Any) -> Any:
         """``request`` with a span around it."""
+        call = self.begin(client, args, kwargs)
+        if call is None:
+            return request(client, *args, **kwargs)
+        outer = otel_context.attach(call.context)
+        observer = current_call.set(call)
+        try:
+            result = request(client, *args, **kwargs)
+        except BaseException as error:
+            call.raised(error)
+            raise
+        finally:
+            current_call.reset(observer)
+            otel_context.detach(outer)
+        call.returned()
+        return result
 
-        @functools.wraps(request)
-        def recorded(client: Any, *args: Any, **kwargs: Any) -> Any:
-            call = self.begin(client, args, kwargs)
-            if call is None:
-                return request(client, *args, **kwargs)
-            outer = otel_context.attach(call.context)
-            observer = current_call.set(call)
-            try:
-                result = request(client, *args, **kwargs)
-            except BaseException as error:
-                call.raised(error)
-                raise
-            finally:
-                current_call.reset(observer)
-                otel_context.detach(outer)
-            call.returned()
-            return result
-
-        recorded.__dict__["__playhead__"] = True
-        return recorded
-
-    def wrap_async(self, request: Callable[..., Any]) -> Callable[..., Any]:
-        """``request`` with a span around it."""
-
-        @functools.wraps(request)
-        async def recorded(client: Any, *args: Any, **kwargs: Any) -> Any:
-            call = self.begin(client, args, kwargs)
-            if call is None:
-                return await request(client, *args, **kwargs)
-            outer = otel_context.attach(call.context)
-            observer = current_call.set(call)
-            try:
-                result = await request(client, *args, **kwargs)
-            except BaseException as error:
-                call.raised(error)
-                raise
-            finally:
-                current_call.reset(observer)
-                otel_context.detach(outer)
-            call.returned()
-            return result
-
-        recorded.__dict__["__playhead__"] = True
-        return recorded
+    async def request_async(
+        self, request: Callable[..., Any], client: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        """The same of a coroutine function."""
+        call = self.begin(client, args, kwargs)
+        if call is None:
+            return await request(client, *args, **kwargs)
+        outer = otel_context.attach(call.context)
+        observer = current_call.set(call)
+        try:
+            result = await request(client, *args, **kwargs)
+        except BaseException as error:
+            call.raised(error)
+            raise
+        finally:
+            current_call.reset(observer)
+            otel_context.detach(outer)
+        call.returned()
+        return result

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 from playhead_instrumentation.clients.funnel import Funnel, Operation
-from playhead_instrumentation.patches import Patches
-from playhead_instrumentation.spans.calls import Calls
 from playhead_semconv.values import GenAiOperationName, GenAiProviderName
 
 OPERATIONS = (
@@ -14,7 +14,6 @@ OPERATIONS = (
 )
 
 
-def watch(patches: Patches, calls: Calls) -> None:
-    """Patch the SDK when it is imported."""
-    funnel = Funnel(GenAiProviderName.OPENAI, OPERATIONS, calls)
-    patches.when_imported("openai._base_client", "openai", funnel.patch)
+def patch(base_client: ModuleType) -> None:
+    """Patch the SDK."""
+    Funnel(GenAiProviderName.OPENAI, OPERATIONS).patch(base_client)

@@ -16,7 +16,6 @@ import blake3
 from playhead_instrumentation import lanes
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import Live, Played, Refused, Verdict
-from playhead_instrumentation.drivers.waiting import Waiting
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import ExchangeUnmatched, PlayheadError
@@ -131,8 +130,8 @@ class Call:
         due = verdict.left if isinstance(verdict, Played) else None
         if lanes.current() is lanes.GC or (due is None and isinstance(verdict, Played)):
             return None, None
-        turn = gate.arrive(due, self.id)
-        if not isinstance(turn, Waiting):
+        turn: Any = gate.arrive(due, self.id)
+        if not hasattr(turn, "stays"):  # nobody is held back
             return await turn, None
         turn.stays = True
         return await turn, turn.cancelled
@@ -152,8 +151,18 @@ class Call:
         self._arrived = 1
         self._append(e.PLAYHEAD_EXCHANGE_RESPONSE, values, None, at)
 
-    def part(self, data: bytes, at: Delivery | None, more: Mapping[str, Any] | None = None) -> bytes:
-        """A piece of the answer; what of it went on tape. ``more``: attributes of the fact."""
+    def part(
+        self,
+        data: bytes,
+        at: Delivery | None,
+        more: Mapping[str, Any] | None = None,
+        *,
+        whole: bool = True,
+    ) -> bytes:
+        """A piece of the answer; what of it went on tape. ``more``: attributes of the fact.
+
+        ``whole``: False keeps its size only.
+        """
         attributes: dict[str, Any] = dict(more or {})
         kept = data
         if self.scrub is not None:
@@ -168,7 +177,7 @@ class Call:
             self._answer.update(kept)
         verdict = self.verdict
         played = isinstance(verdict, Played) and verdict.elsewhere and not verdict.past(self._arrived)
-        elsewhere = played or not self._driver.content
+        elsewhere = played or not self._driver.content or not whole
         body = Content(b"", len(kept)) if elsewhere else Content(b"", len(kept), kept)
         self._append(e.PLAYHEAD_EXCHANGE_DATA, attributes, body, at)
         return kept

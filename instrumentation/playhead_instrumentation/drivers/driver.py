@@ -11,7 +11,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from opentelemetry import trace
 
@@ -19,14 +19,10 @@ from playhead_instrumentation import lanes
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.bodies import Bodies
 from playhead_instrumentation.drivers.call import Call
-from playhead_instrumentation.drivers.files import Files
 from playhead_instrumentation.drivers.gate import Gate
-from playhead_instrumentation.drivers.printed import Printed
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.drivers.states import States
 from playhead_instrumentation.drivers.verdict import Live, Played, Refused, Source
-from playhead_instrumentation.drivers.wakes import Wakes
-from playhead_instrumentation.drivers.wakes import keep as keep_wakes
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -41,7 +37,12 @@ from playhead_semconv.facts import (
 )
 from playhead_semconv.plans import Edit
 from playhead_semconv.seams import Sink
-from playhead_semconv.tapes import IndexedTape
+
+if TYPE_CHECKING:
+    from playhead_instrumentation.drivers.files import Files
+    from playhead_instrumentation.drivers.printed import Printed
+    from playhead_instrumentation.drivers.wakes import Wakes
+    from playhead_semconv.tapes import IndexedTape
 
 log = logging.getLogger(__name__)
 
@@ -59,18 +60,12 @@ class Driver:
         redactor: Redactor,
         source: Source,
         gate: Gate,
-        lane_ends: Mapping[int, Delivery] | None = None,
         tape: IndexedTape | None = None,
-        wakes: Mapping[ExchangeId, Delivery] | None = None,
         allowed: Allowed = NOTHING,
-        printed: Printed | None = None,
     ) -> None:
-        """``lane_ends``: when the threads and jobs ended on the ``tape`` that is played; ``wakes``:
-
-        when what ended by time did. ``printed``: what is not printed again; then the world answers
-        what the tape does not.
-        """
-        self._lane_ends = lane_ends or {}
+        """``tape``: that is played."""
+        self.lane_ends: Mapping[int, Delivery] = {}
+        """When the threads and jobs ended on the tape that is played."""
         self.sink = sink
         self.redactor = redactor
         self.gate = gate
@@ -81,15 +76,17 @@ class Driver:
         self._source = source
         self._bodies = Bodies(redactor.body)
         self._bodies_of = sink.instance
-        self.reads = Reads(sink, self.declare, tape)
-        self.wakes = Wakes(sink, gate, self.reads, self.declare, wakes, goes_on=printed is not None)
-        self._printed = printed
+        self.reads = Reads(sink, self.declare, tape, content=redactor.content)
+        self.wakes: Wakes | None = None
+        """Names what ends by time; None where that is not recorded."""
+        self.printed: Printed | None = None
+        """What the origin of a fork had printed, which is not printed again."""
         self.ending = False
         """Whether the process ends: what threads do that end with it is no part of the run."""
         self.killed: Callable[[], None] | None = None
         """Ends this process, where it was killed when recorded; called where it would end by itself."""
-        self.files: Files
-        """Who answers what the program asks of files; set by `open_driver`."""
+        self.files: Files | None = None
+        """Who answers what the program asks of files; None where they are not recorded."""
         self.states = States(sink, redactor, self.declare, tape)
         """Puts the states that the program says on the tape."""
         self.requests: list[Played] = []
@@ -241,7 +238,7 @@ class Driver:
 
     def prints(self, stream: str, text: str, encoding: str) -> str:
         """What of ``text``, which the program writes to ``stream``, is to be put out now."""
-        return text if self._printed is None else self._printed.new(stream, text, encoding)
+        return text if self.printed is None else self.printed.new(stream, text, encoding)
 
     def declare(self, lane: lanes.Lane) -> None:
         """Put the name of ``lane`` and of those above it on the tape, once."""
@@ -271,7 +268,7 @@ class Driver:
             return
         try:
             who = ExchangeId(lane.hash, "end", 0)
-            at = self.gate.arrive(self._lane_ends.get(lane.hash), who).wait()
+            at = self.gate.arrive(self.lane_ends.get(lane.hash), who).wait()
             lane.ended = at
             self._append_lane(lane, at)
         except Exception:
@@ -291,7 +288,8 @@ class Driver:
     def close(self) -> None:
         """Nobody waits for a turn any more."""
         self.ending = True
-        keep_wakes(None)
+        if self.wakes is not None:
+            self.wakes.close()
         self.gate.close()
 
     def _written(self, body: bytes, attributes: dict[str, Any]) -> tuple[bytes, Content]:

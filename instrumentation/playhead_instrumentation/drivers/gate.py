@@ -47,7 +47,7 @@ class Gate(Protocol):
     """Orders what enters the program."""
 
     level: str
-    """``causal``: nothing is held back; ``strict``: one thing enters at a time."""
+    """``exchanges`` or ``causal``: nothing is held back; ``strict``: one thing enters at a time."""
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
         """Something has come. ``due``: when it came on the tape that is played; None: it is live.
@@ -148,6 +148,16 @@ class OpenGate:
         """At once."""
         called(self.wait())
         return nothing
+
+
+class CountingGate(OpenGate):
+    """Holds nothing back, and numbers what enters, each by itself."""
+
+    level = "exchanges"
+
+    def wait(self) -> Delivery:
+        """The delivery of what has just entered."""
+        return self.alone()
 
 
 def nothing() -> None:

@@ -63,26 +63,24 @@ def _hook() -> None:
 
 
 def _hook_run(owner: Any) -> None:
-    original = required(owner, "run_forever")
+    PATCHES.around(owner, "run_forever", _run_forever)
 
-    @functools.wraps(original)
-    def run_forever(self: Any) -> None:
-        gate = _watching
-        if gate is None or gate.closed():
-            return original(self)
-        if not isinstance(self, asyncio.BaseEventLoop):
-            _uvloops[self] = _Uvloop(self, gate)
-        else:
-            _look_at(self, gate)
-        try:
-            original(self)
-        finally:
-            watched = _uvloops.pop(self, None)
-            if watched is not None:
-                watched.stops()
-            gate.books.stops_loop()
 
-    owner.run_forever = run_forever
+def _run_forever(run_forever: Any, loop: Any) -> None:
+    gate = _watching
+    if gate is None or gate.closed():
+        return run_forever(loop)
+    if not isinstance(loop, asyncio.BaseEventLoop):
+        _uvloops[loop] = _Uvloop(loop, gate)
+    else:
+        _look_at(loop, gate)
+    try:
+        run_forever(loop)
+    finally:
+        watched = _uvloops.pop(loop, None)
+        if watched is not None:
+            watched.stops()
+        gate.books.stops_loop()
 
 
 def can_be_watched(loop: Any) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import _thread
 import asyncio
-import contextlib
 import functools
 import itertools
 import os
@@ -15,19 +14,14 @@ import queue
 import threading
 import weakref
 from collections import deque
-from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import thread as executor_threads
 from typing import Any
 
-from playhead_instrumentation import lanes
+from playhead_instrumentation import apart, lanes
 from playhead_instrumentation.drivers import lines, locks, queues, wakes
 from playhead_instrumentation.drivers.quiet import Quiet, Ticket
-from playhead_instrumentation.drivers.real_time import REAL
-from playhead_instrumentation.patches import PATCHES, required
-
-APART_S = 30.0
-"""Longer than playhead waits for itself: until then nobody else waits in vain."""
+from playhead_instrumentation.patches import OUTER, PATCHES, Patches, required
 
 _books: Quiet | None = None
 
@@ -39,30 +33,16 @@ def keep(books: Quiet | None, *, live: bool = False) -> None:
         _books.close()
     _books = books
     lines.keep(books)
+    apart.keep(books)
     lanes.on_outside(books if live else None)
     if books is not None:
         _hook()
 
 
-@contextlib.contextmanager
-def apart() -> Generator[None]:
-    """This thread waits for what is playhead's own: others run, and it is no wait of the program."""
-    books = _books
-    with lanes.Shadow():
-        if books is not None:
-            books.waits(REAL.now_s() + APART_S)
-        try:
-            yield
-        finally:
-            if books is not None:
-                books.goes_on()
-
-
-@functools.cache
-def install() -> None:
-    """Patch what has timeouts, at any level. Once."""
-    PATCHES.attempt("threading.Condition", _hook_conditions)
-    PATCHES.attempt("threading.Thread", _hook_threads)
+def watch_waits(patches: Patches, session: object = None) -> None:
+    """Patch what has timeouts, where these are on the tape."""
+    patches.attempt("threading.Condition", _hook_conditions)
+    patches.attempt("threading.Thread", _hook_threads)
 
 
 @functools.cache
@@ -89,141 +69,141 @@ _places: dict[Any, int] = {}
 
 def _hook_conditions() -> None:
     owner: Any = threading.Condition
-    wait, notify = required(owner, "wait"), required(owner, "notify")
+    for name in ("_is_owned", "_release_save", "_acquire_restore"):
+        required(threading.Condition(), name)
+    PATCHES.around(owner, "wait", _wait)
+    PATCHES.around(owner, "notify", _notify)
 
-    @functools.wraps(wait)
-    def wait_for_the_turn(self: Any, timeout: float | None = None) -> bool:
-        books = _books
-        if not self._is_owned() or (timeout is not None and timeout <= 0):
-            return wait(self, timeout)
-        if lanes.current() is lanes.SHADOW:
-            return wait(self, timeout)
-        wake = None if timeout is None else wakes.opened("wait", timeout)
-        if books is None:
-            woken = wait(self, timeout)
-            if wake is not None and not woken:
-                wake.passed()
-            return woken
-        # As the original does, but that the turn comes before the lock is taken again.
-        turn = None if wake is None else wake.waiting()
-        if turn is not None:
-            waiter = turn.opened
-        else:
-            waiter = _thread.allocate_lock()
-            waiter.acquire()
-        self._waiters.append(waiter)
-        _places[waiter] = threading.get_ident()
-        saved = books.lets_go(self._release_save)
-        try:
-            if wake is not None and turn is not None:
-                wake.comes_first(turn)
-            elif timeout is None:
-                waiter.acquire()
-            else:
-                waiter.acquire(True, timeout)
-        finally:
-            del _places[waiter]
-            try:
-                books.goes_on()
-            finally:
-                self._acquire_restore(saved)
-                # Who is notified is taken out.
-                woken = waiter not in self._waiters
-                if not woken:
-                    self._waiters.remove(waiter)
-        if wake is not None and turn is not None:
-            wake.ended(turn, woken)
+
+def _wait(wait: Any, self: Any, timeout: float | None = None) -> bool:
+    books = _books
+    if not self._is_owned() or (timeout is not None and timeout <= 0):
+        return wait(self, timeout)
+    if lanes.current() is lanes.SHADOW:
+        return wait(self, timeout)
+    wake = None if timeout is None else wakes.opened("wait", timeout)
+    if books is None:
+        woken = wait(self, timeout)
+        if wake is not None and not woken:
+            wake.passed()
         return woken
+    # As the original does, but that the turn comes before the lock is taken again.
+    turn = None if wake is None else wake.waiting()
+    if turn is not None:
+        waiter = turn.opened
+    else:
+        waiter = _thread.allocate_lock()
+        waiter.acquire()
+    self._waiters.append(waiter)
+    _places[waiter] = threading.get_ident()
+    saved = books.lets_go(self._release_save)
+    try:
+        if wake is not None and turn is not None:
+            wake.comes_first(turn)
+        elif timeout is None:
+            waiter.acquire()
+        else:
+            waiter.acquire(True, timeout)
+    finally:
+        del _places[waiter]
+        try:
+            books.goes_on()
+        finally:
+            self._acquire_restore(saved)
+            # Who is notified is taken out.
+            woken = waiter not in self._waiters
+            if not woken:
+                self._waiters.remove(waiter)
+    if wake is not None and turn is not None:
+        wake.ended(turn, woken)
+    return woken
 
-    @functools.wraps(notify)
-    def wake_and_notify(self: Any, n: int = 1) -> None:
-        books = _books
-        if books is not None and self._is_owned():
-            waiters: list[Any] = list(itertools.islice(self._waiters, n))
-            for waiter in waiters:
-                place = _places.get(waiter)
-                if place is not None:
-                    books.wake(place)
-        notify(self, n)
 
-    owner.wait, owner.notify = wait_for_the_turn, wake_and_notify
+def _notify(notify: Any, self: Any, n: int = 1) -> None:
+    books = _books
+    if books is not None and self._is_owned():
+        waiters: list[Any] = list(itertools.islice(self._waiters, n))
+        for waiter in waiters:
+            place = _places.get(waiter)
+            if place is not None:
+                books.wake(place)
+    notify(self, n)
 
 
 def _hook_threads() -> None:
     owner: Any = threading.Thread
-    start, run = required(owner, "start"), required(owner, "_bootstrap_inner")
-    join = required(owner, "join")
+    PATCHES.around(owner, "start", _start_with_a_turn, order=OUTER)
+    PATCHES.around(owner, "_bootstrap_inner", _run_thread_in_turn, order=OUTER)
+    PATCHES.around(owner, "join", _join_and_wait)
 
-    @functools.wraps(start)
-    def start_with_a_turn(self: threading.Thread) -> None:
-        books = _books
-        if not wakes.is_of_program(self) or lanes.current() is lanes.SHADOW:
-            # Its end is not told to the books: who joins it is not one of those that wait for it.
-            self.__dict__["_playhead_machinery"] = True
-            return start(self)
-        if books is None:
-            return start(self)
-        # What an executor's worker does has turns of its own.
-        works = getattr(getattr(self, "_target", None), "__module__", "") == executor_threads.__name__
-        ticket = None if works else books.reserve()
-        if works:
-            # Nor does it need one to begin: who starts it, and holds locks of executors, keeps its own.
-            begun: Any = required(self, "_started")._cond
-            begun.wait = functools.partial(required(threading.Condition.wait, "__wrapped__"), begun)
-        self.__dict__["_playhead_turn"] = books, ticket
-        try:
-            start(self)
-        except BaseException:
-            if ticket is not None and "_playhead_turn" in self.__dict__:
-                books.give_up(ticket)
-            raise
 
-    @functools.wraps(run)
-    def run_in_turn(self: threading.Thread) -> None:
-        books, ticket = self.__dict__.pop("_playhead_turn", (None, None))
-        if books is None:
-            return run(self)
-        books.begins(ticket)
-        try:
-            run(self)
-        finally:
-            books.ends(self)
+def _start_with_a_turn(start: Any, self: threading.Thread) -> None:
+    books = _books
+    if not wakes.is_of_program(self) or lanes.current() is lanes.SHADOW:
+        # Its end is not told to the books: who joins it is not one of those that wait for it.
+        self.__dict__["_playhead_machinery"] = True
+        return start(self)
+    if books is None:
+        return start(self)
+    # What an executor's worker does has turns of its own.
+    works = getattr(getattr(self, "_target", None), "__module__", "") == executor_threads.__name__
+    ticket = None if works else books.reserve()
+    if works:
+        # Nor does it need one to begin: who starts it, and holds locks of executors, keeps its own.
+        begun: Any = required(self, "_started")._cond
+        begun.wait = functools.partial(required(threading.Condition.wait, "__wrapped__"), begun)
+    self.__dict__["_playhead_turn"] = books, ticket
+    try:
+        start(self)
+    except BaseException:
+        if ticket is not None and "_playhead_turn" in self.__dict__:
+            books.give_up(ticket)
+        raise
 
-    @functools.wraps(join)
-    def join_and_wait(self: threading.Thread, timeout: float | None = None) -> None:
-        books = _books
-        if self.__dict__.get("_playhead_machinery", False):
-            return join(self, timeout)
-        if not self.is_alive() or self is threading.current_thread():
-            return join(self, timeout)
-        if timeout is not None and timeout <= 0:
-            return join(self, timeout)
-        if books is not None and books.is_certain():
-            return join(self, timeout)
-        wake = None if timeout is None else wakes.opened("join", timeout)
-        if books is None:
-            join(self, timeout)
-            if wake is not None and self.is_alive():
-                wake.passed()
-            return
-        turn = None if wake is None else wake.waiting()
-        if wake is None or turn is None:
-            books.joins(self)
-            try:
-                return join(self, timeout)
-            finally:
-                books.joined(self)
-        books.joins(self, lock=turn.opened)
+
+def _run_thread_in_turn(run: Any, self: threading.Thread) -> None:
+    books, ticket = self.__dict__.pop("_playhead_turn", (None, None))
+    if books is None:
+        return run(self)
+    books.begins(ticket)
+    try:
+        run(self)
+    finally:
+        books.ends(self)
+
+
+def _join_and_wait(join: Any, self: threading.Thread, timeout: float | None = None) -> None:
+    books = _books
+    if self.__dict__.get("_playhead_machinery", False):
+        return join(self, timeout)
+    if not self.is_alive() or self is threading.current_thread():
+        return join(self, timeout)
+    if timeout is not None and timeout <= 0:
+        return join(self, timeout)
+    if books is not None and books.is_certain():
+        return join(self, timeout)
+    wake = None if timeout is None else wakes.opened("join", timeout)
+    if books is None:
+        join(self, timeout)
+        if wake is not None and self.is_alive():
+            wake.passed()
+        return
+    turn = None if wake is None else wake.waiting()
+    if wake is None or turn is None:
+        books.joins(self)
         try:
-            passed = wake.comes_first(turn)
+            return join(self, timeout)
         finally:
             books.joined(self)
-        if not passed:
-            with books.certain():
-                join(self)  # it is about to end
-        wake.ended(turn, not passed)
-
-    owner.start, owner._bootstrap_inner, owner.join = start_with_a_turn, run_in_turn, join_and_wait
+    books.joins(self, lock=turn.opened)
+    try:
+        passed = wake.comes_first(turn)
+    finally:
+        books.joined(self)
+    if not passed:
+        with books.certain():
+            join(self)  # it is about to end
+    wake.ended(turn, not passed)
 
 
 class _Pool:
@@ -297,71 +277,73 @@ _submitting = threading.local()
 def _hook_jobs() -> None:
     executor: Any = ThreadPoolExecutor
     item: Any = required(executor_threads, "_WorkItem")
-    submit, make, run = required(executor, "submit"), required(item, "__init__"), required(item, "run")
-    shutdown, failed = required(executor, "shutdown"), required(executor, "_initializer_failed")
+    PATCHES.around(executor, "submit", _submit_with_a_turn, order=OUTER)
+    PATCHES.around(executor, "shutdown", _shutdown_in_turn)
+    PATCHES.around(executor, "_initializer_failed", _fail_and_wake)
+    PATCHES.around(item, "__init__", _make_with_a_turn)
+    PATCHES.around(item, "run", _run_in_turn)
 
-    @functools.wraps(submit)
-    def submit_with_a_turn(self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-        books = _books
-        if books is None or lanes.current() is lanes.SHADOW:
-            return submit(self, fn, *args, **kwargs)
-        _submitting.made = None
-        _submitting.executor = books, self
-        try:
-            return submit(self, fn, *args, **kwargs)
-        except BaseException:
-            job: _Job | None = _submitting.made
-            if job is not None:
-                job.ends()
-                books.give_up(job.ticket)
-            raise
-        finally:
-            _submitting.executor = _submitting.made = None
 
-    @functools.wraps(make)
-    def make_with_a_turn(self: Any, *args: Any, **kwargs: Any) -> None:
-        make(self, *args, **kwargs)
-        executor = getattr(_submitting, "executor", None)
-        if executor is not None:
-            self._playhead_job = _submitting.made = _Job(*executor)
-
-    @functools.wraps(run)
-    def run_in_turn(self: Any, *args: Any) -> None:
-        books, job = _books, self.__dict__.pop("_playhead_job", None)
-        if job is None:
-            return run(self, *args)
-        if books is not None:
-            job.begins()
-        try:
-            run(self, *args)
-        finally:
+def _submit_with_a_turn(submit: Any, self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+    books = _books
+    if books is None or lanes.current() is lanes.SHADOW:
+        return submit(self, fn, *args, **kwargs)
+    _submitting.made = None
+    _submitting.executor = books, self
+    try:
+        return submit(self, fn, *args, **kwargs)
+    except BaseException:
+        job: _Job | None = _submitting.made
+        if job is not None:
             job.ends()
-            if books is not None:
-                books.waits()
+            books.give_up(job.ticket)
+        raise
+    finally:
+        _submitting.executor = _submitting.made = None
 
-    @functools.wraps(shutdown)
-    def shutdown_in_turn(self: Any, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        books, pool = _books, _pools.get(self)
-        if books is None or pool is None or lanes.current() is lanes.SHADOW:
-            return shutdown(self, wait, cancel_futures=cancel_futures)
-        if cancel_futures:
-            _cancel(self)
-        shutdown(self, wait=False)
-        if wait:
-            pool.drained()
-            with books.certain():  # the workers have nothing left to do but to end
-                shutdown(self)
 
-    @functools.wraps(failed)
-    def fail_and_wake(self: Any) -> None:
-        failed(self)
-        pool = _pools.get(self)
-        if pool is not None:
-            pool.running = 0
-            lines.wake_first(pool.line)
+def _make_with_a_turn(make: Any, self: Any, *args: Any, **kwargs: Any) -> None:
+    make(self, *args, **kwargs)
+    executor = getattr(_submitting, "executor", None)
+    if executor is not None:
+        self._playhead_job = _submitting.made = _Job(*executor)
 
-    executor.submit, item.__init__, item.run = submit_with_a_turn, make_with_a_turn, run_in_turn
-    executor.shutdown, executor._initializer_failed = shutdown_in_turn, fail_and_wake
+
+def _run_in_turn(run: Any, self: Any, *args: Any) -> None:
+    books, job = _books, self.__dict__.pop("_playhead_job", None)
+    if job is None:
+        return run(self, *args)
+    if books is not None:
+        job.begins()
+    try:
+        run(self, *args)
+    finally:
+        job.ends()
+        if books is not None:
+            books.waits()
+
+
+def _shutdown_in_turn(
+    shutdown: Any, self: Any, wait: bool = True, *, cancel_futures: bool = False
+) -> None:
+    books, pool = _books, _pools.get(self)
+    if books is None or pool is None or lanes.current() is lanes.SHADOW:
+        return shutdown(self, wait, cancel_futures=cancel_futures)
+    if cancel_futures:
+        _cancel(self)
+    shutdown(self, wait=False)
+    if wait:
+        pool.drained()
+        with books.certain():  # the workers have nothing left to do but to end
+            shutdown(self)
+
+
+def _fail_and_wake(failed: Any, self: Any) -> None:
+    failed(self)
+    pool = _pools.get(self)
+    if pool is not None:
+        pool.running = 0
+        lines.wake_first(pool.line)
 
 
 def _cancel(executor: Any) -> None:
@@ -385,15 +367,12 @@ def _cancel(executor: Any) -> None:
 
 
 def _hook_wakes() -> None:
-    owner: Any = asyncio.BaseEventLoop
-    original = required(owner, "call_soon_threadsafe")
+    PATCHES.around(asyncio.BaseEventLoop, "call_soon_threadsafe", _call_and_wake)
 
-    @functools.wraps(original)
-    def call_and_wake(self: Any, *args: Any, **kwargs: Any) -> Any:
-        handle = original(self, *args, **kwargs)
-        books = _books
-        if books is not None:
-            books.wakes_loop(self)
-        return handle
 
-    owner.call_soon_threadsafe = call_and_wake
+def _call_and_wake(call_soon_threadsafe: Any, loop: Any, *args: Any, **kwargs: Any) -> Any:
+    handle = call_soon_threadsafe(loop, *args, **kwargs)
+    books = _books
+    if books is not None:
+        books.wakes_loop(loop)
+    return handle

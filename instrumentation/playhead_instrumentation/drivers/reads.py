@@ -12,7 +12,7 @@ import sys
 import time
 from array import array
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
@@ -21,7 +21,9 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, Fact, Fidelity
 from playhead_semconv.seams import Sink
-from playhead_semconv.tapes import IndexedTape
+
+if TYPE_CHECKING:
+    from playhead_semconv.tapes import IndexedTape
 
 log = logging.getLogger(__name__)
 
@@ -37,9 +39,18 @@ class Reads:
     """Answers reads and puts them on the tape. Safe from any thread and in a finalizer."""
 
     def __init__(
-        self, sink: Sink, declare: Callable[[lanes.Lane], None], tape: IndexedTape | None = None
+        self,
+        sink: Sink,
+        declare: Callable[[lanes.Lane], None],
+        tape: IndexedTape | None = None,
+        *,
+        content: bool = True,
     ) -> None:
-        """``declare`` puts a lane's name on the tape. ``tape``: whose values answer."""
+        """``declare`` puts a lane's name on the tape. ``tape``: whose values answer.
+
+        ``content``: False keeps entropy off the tape.
+        """
+        self._content = content
         self._sink = sink
         self._declare = declare
         self._instance = sink.instance
@@ -68,6 +79,8 @@ class Reads:
         """
         lane = lanes.current()
         if lane is lanes.SHADOW or lane is lanes.GC:
+            return live()
+        if not self._content and kind.startswith("entropy/"):
             return live()
         if self._tape is None:
             value = live()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opentelemetry import trace
 
@@ -23,7 +23,9 @@ from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
 from playhead_semconv.plans import Edit
 from playhead_semconv.seams import Sink
 from playhead_semconv.states import edited
-from playhead_semconv.tapes import IndexedTape
+
+if TYPE_CHECKING:
+    from playhead_semconv.tapes import IndexedTape
 
 KIND = "state"
 

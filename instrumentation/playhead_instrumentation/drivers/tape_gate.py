@@ -78,7 +78,7 @@ class TapeGate(HeldGate):
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
         """Something has come, which came at ``due`` on the tape; None: at once."""
-        return _AtOnce() if due is None or self._closed else Waiting(self, due, who)
+        return AtOnce() if due is None or self._closed else Waiting(self, due, who)
 
     def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
         """A turn that comes only when the program cancels it."""
@@ -256,10 +256,11 @@ def _nobody(who: ExchangeId | None) -> None:
     """Nobody wants to know."""
 
 
-class _AtOnce:
+class AtOnce:
     """A turn that is there."""
 
     def wait(self) -> Delivery | None:
+        """There is nothing to wait for."""
         return None
 
     def give_up(self) -> None:
@@ -272,5 +273,6 @@ class _AtOnce:
     def call(
         self, loop: AbstractEventLoop, called: Called, context: Context | None = None
     ) -> Callable[[], None]:
+        """`called` is called now."""
         called(None)
         return nothing

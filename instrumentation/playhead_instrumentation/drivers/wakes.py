@@ -23,7 +23,7 @@ from playhead_instrumentation.drivers.gate import Gate, Turn
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.drivers.waiting import Waiting
-from playhead_instrumentation.patches import PATCHES, required
+from playhead_instrumentation.patches import Patches, required
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Delivery, ExchangeId, Fact
@@ -69,6 +69,10 @@ class Wakes:
         """From now on the tape says nothing."""
         if self._goes_on:
             self._dues = None
+
+    def close(self) -> None:
+        """Nothing ends by time through these any more."""
+        keep(None)
 
     def over(self, lane: lanes.Lane, id: ExchangeId, at: Delivery | None) -> None:
         """It ended by time."""
@@ -213,23 +217,24 @@ def _monotonic() -> float:
     return REAL.monotonic() + getattr(_thread, "ahead_s", 0.0)
 
 
-@functools.cache
-def hook_clocks() -> None:
-    """Have the standard library ask `waited_s` while it waits for others. Once."""
+def watch(patches: Patches, session: object = None) -> None:
+    """Have the standard library ask `waited_s` while it waits for others."""
     for module, name in ((threading, "_time"), (queue, "time")):
-        PATCHES.attempt(f"{module.__name__}.{name}", functools.partial(_put_clock, module, name))
-    PATCHES.attempt("concurrent.futures.time", _hook_futures)
+        patches.attempt(
+            f"{module.__name__}.{name}", functools.partial(_put_clock, patches, module, name)
+        )
+    patches.attempt("concurrent.futures.time", functools.partial(_hook_futures, patches))
 
 
-def _put_clock(module: Any, name: str) -> None:
-    required(module, name)
-    setattr(module, name, waited_s)
+def _put_clock(patches: Patches, module: Any, name: str) -> None:
+    if required(module, name) is not waited_s:
+        patches.put(module, name, waited_s)
 
 
-def _hook_futures() -> None:
+def _hook_futures(patches: Patches) -> None:
     futures: Any = importlib.import_module("concurrent.futures._base")
-    required(required(futures, "time"), "monotonic")
-    futures.time = SimpleNamespace(monotonic=waited_s)
+    if required(required(futures, "time"), "monotonic") is not waited_s:
+        patches.put(futures, "time", SimpleNamespace(monotonic=waited_s))
 
 
 _kept: Wakes | None = None

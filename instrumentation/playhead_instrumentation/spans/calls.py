@@ -37,6 +37,20 @@ class Where(Protocol):
         ...
 
 
+_current: Calls | None = None
+
+
+def current_calls() -> Calls | None:
+    """The calls of this process; None where no model call has a span."""
+    return _current
+
+
+def keep_calls(calls: Calls | None) -> None:
+    """From now on calls of models are begun here."""
+    global _current
+    _current = calls
+
+
 class _Ending:
     __slots__ = ("_call", "_calls")
 

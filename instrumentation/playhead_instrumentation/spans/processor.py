@@ -12,7 +12,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 
 from playhead_instrumentation import at_fork, checks
-from playhead_instrumentation.drivers import quiet_hooks
+from playhead_instrumentation.apart import apart
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
@@ -62,7 +62,7 @@ class RecordingProcessor(SpanProcessor):
     def force_flush(self, timeout_millis: int = 30000) -> bool:
         """Have what is there delivered."""
         try:
-            with quiet_hooks.apart():
+            with apart():
                 return self._ended.force_flush(timeout_millis)
         except Exception:
             log.debug("playhead could not flush", exc_info=True)

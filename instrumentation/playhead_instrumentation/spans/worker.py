@@ -15,7 +15,7 @@ from collections import deque
 from typing import Protocol
 
 from playhead_instrumentation import at_fork
-from playhead_instrumentation.drivers import quiet_hooks
+from playhead_instrumentation.apart import apart
 
 log = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ class Worker:
 
         The wait is ours, not the program's: it is not on the tape, and a replay waits for real.
         """
-        with quiet_hooks.apart():
+        with apart():
             return self._drain(timeout_s)
 
     def _drain(self, timeout_s: float) -> bool:

@@ -60,7 +60,7 @@ def test_a_program_that_starts_it_late_itself(program, server):
     run = program(LATE)
     done = run.run("python", "agent.py", server.openai_url, "{}")
     # openai imports aiohttp where it is installed
-    assert done.stderr.startswith("playhead: recording agent (httpx2, aiohttp, openai; causal)\n")
+    assert done.stderr.startswith("playhead: recording agent (openai, httpx2, aiohttp; exchanges)\n")
     assert done.stdout == '["POST", "chat gpt-4o", "run agent.py", "step"]\n'
     assert [span.name for span in run.spans()] == ["run agent.py", "step", "chat gpt-4o", "POST"]
     call = attributes(run.span("chat gpt-4o"))

@@ -61,7 +61,7 @@ def test_the_run_root_describes_the_process(program):
     assert found[a.PLAYHEAD_RUN_ARGV] == ["agent.py", "--order", "81"]
     assert found[a.PLAYHEAD_RUN_CWD] == str(run.folder)
     assert found[a.PLAYHEAD_RUN_HASH_SEED] == "7"
-    assert found[a.PLAYHEAD_RUN_LEVEL] == "causal"
+    assert found[a.PLAYHEAD_RUN_LEVEL] == "exchanges"
     assert found[a.PLAYHEAD_RUN_AGENT] == "agent"
     assert found[a.PLAYHEAD_RUN_ID] == f"{root.trace_id.hex()}-{root.span_id.hex()}"
     assert found[a.PLAYHEAD_RUN_UNPATCHED] == []
@@ -292,8 +292,8 @@ def test_what_was_patched_is_said_once_and_put_on_the_root(program):
     run = program("import openai, anthropic, httpx\n" + STEP)
     done = run.instrumented()
     (line,) = [one for one in done.stderr.splitlines() if ": recording" in one]
-    assert re.fullmatch(r"playhead: recording \S+ \((.*); causal\)", line)
+    assert re.fullmatch(r"playhead: recording \S+ \((.*); exchanges\)", line)
     said = line.partition("(")[2].partition(";")[0].split(", ")
     assert {"openai", "anthropic", "httpx", "httpx2"} <= set(said)
     root = run.span("run agent.py")
-    assert {"openai", "anthropic", "httpx", "httpx2"} <= set(attributes(root)[a.PLAYHEAD_RUN_PATCHED])
+    assert {"openai", "anthropic", "http.httpx"} <= set(attributes(root)[a.PLAYHEAD_RUN_PATCHED])

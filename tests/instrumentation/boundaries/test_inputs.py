@@ -80,7 +80,9 @@ except EOFError:
 
 
 def test_what_is_typed_at_a_terminal_comes_from_the_tape(tmp_path):
-    program = Program.of(tmp_path, TYPING, PYTHONHASHSEED="0", PLAYHEAD_QUIET="1")
+    program = Program.of(
+        tmp_path, TYPING, PYTHONHASHSEED="0", PLAYHEAD_QUIET="1", PLAYHEAD_LEVEL="causal"
+    )
     parent, child = pty.openpty()
     running = subprocess.Popen(
         [sys.executable, "-m", "playhead_instrumentation", "record", "agent.py"],

@@ -1,6 +1,7 @@
 """Lanes: the same names in every execution, and the OTel context where a thread or job runs."""
 
 import asyncio
+import concurrent.futures.thread
 import contextvars
 import functools
 import gc
@@ -11,14 +12,18 @@ import anyio
 import pytest
 from opentelemetry import context as otel_context
 
-from playhead_instrumentation import lanes
+from playhead_instrumentation import lane_hooks, lanes
+from playhead_instrumentation.patches import PATCHES
 
 KEY = otel_context.create_key("test")
 
 
 @pytest.fixture(autouse=True)
 def hooked():
-    lanes.install()
+    lanes.restart()
+    lane_hooks.hook_asyncio(asyncio.base_events)
+    lane_hooks.hook_threads(PATCHES)
+    lane_hooks.hook_executor(concurrent.futures.thread)
     token = otel_context.attach(otel_context.set_value(KEY, "carried"))
     yield
     otel_context.detach(token)

@@ -224,7 +224,7 @@ def test_a_program_that_asks_less_is_not_held_up_and_says_moved(server, monkeypa
             super().__init__(*arguments, **options)
             gate = self
 
-    monkeypatch.setattr("playhead_instrumentation.drivers.TapeGate", Watched)
+    monkeypatch.setattr("playhead_instrumentation.drivers.playing.TapeGate", Watched)
     last = max(range(4), key=lambda number: recorded[number])
     skip = [last]
     assert replay(program, tape)[0] == [recorded[last]]

@@ -238,11 +238,12 @@ def test_on_a_loop_that_does_not_say_when_it_is_idle_the_recording_is_causal(ser
 
 def test_a_causal_recording_hooks_nothing():
     """It is as cheap as it was: no gate that holds, no books."""
-    from playhead_instrumentation.drivers import open_driver, quiet_hooks
+    from playhead_instrumentation.drivers import quiet_hooks
     from playhead_instrumentation.drivers.gate import OpenGate
+    from playhead_instrumentation.drivers.opening import Opening, open_driver
 
     settings = Settings(quiet=True)
-    driver = open_driver(MemorySink(), Redactor.of_process(settings))
+    driver = open_driver(Opening(MemorySink(), Redactor.of_process(settings)))
     assert type(driver.gate) is OpenGate
     assert driver.gate.level == "causal"
     assert quiet_hooks._books is None

@@ -1,0 +1,10 @@
+"""Functions of `os` as they are before anything is patched. Imported before they are."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+execve: Final[Any] = os.execve
+kill: Final[Any] = os.kill
+waitpid: Final[Any] = getattr(os, "waitpid", None)

@@ -1,0 +1,138 @@
+"""The gate of a replay in virtual time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from playhead_instrumentation import lanes
+from playhead_instrumentation.drivers.gate import Turn
+from playhead_instrumentation.drivers.tape_gate import AtOnce, TapeGate
+from playhead_instrumentation.drivers.virtual.schedule import VirtualSchedule
+from playhead_instrumentation.drivers.virtual.time import POLL_NS, VirtualTime
+from playhead_instrumentation.drivers.waiting import Waiting
+from playhead_semconv.facts import Delivery, ExchangeId
+
+PLAIN_TIMERS = ("sleep", "timer._set_result_unless_cancelled")
+"""Timers that end nothing but themselves: `time.sleep`, `asyncio.sleep`."""
+
+TIMEOUTS = ("wait", "join", "lock", "get")
+"""Waits of threads that time would end."""
+
+ENDING = (
+    "timer.Timeout.",
+    "timer.CancelScope.",
+    "timer._release_waiter",
+    "timer.TimerContext.",
+    "timer._timeout",
+    "timer.timeout",
+)
+"""How the names of timers begin that end somebody's wait: asyncio, anyio, aiohttp, async_timeout."""
+
+
+class VirtualGate(TapeGate):
+    """Lets in what was recorded in its order, and timers when they are due. Safe from any thread."""
+
+    def __init__(self, time: VirtualTime, times_ns: dict[Delivery, int], *, level: str) -> None:
+        """``times_ns``: when each delivery of the tape was made, since the epoch."""
+        self._times: VirtualSchedule[Waiting] = VirtualSchedule(time, times_ns, self._is_within)
+        self._time = time
+        self._parents: dict[int, int] = {}
+        """Lane above a lane, by hash."""
+        self.on_standstill: Callable[[], None] | None = None
+        """Called, and does not return, where timers go off for ever and nothing else happens."""
+        super().__init__((), level=level)
+
+    def declares(self, lane: lanes.Lane) -> None:
+        """Somebody has asked something in ``lane``."""
+        while lane.parent is not None and lane.hash not in self._parents:
+            self._parents[lane.hash] = lane.parent.hash
+            lane = lane.parent
+
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
+        """Something has come, which came at ``due`` on the tape; None: at once."""
+        return AtOnce() if due is None or self._closed else Waiting(self, due, who)
+
+    def skip(self, dues: Iterable[Delivery]) -> None:
+        """Nobody will come for these."""
+        with self._lock:
+            self._times.skip(dues)
+        self.advance()
+
+    def expects(self) -> bool:
+        """Whether something on the tape has not entered yet."""
+        with self._lock:
+            return self._times.expects()
+
+    def ripe(self, due: Delivery | None) -> bool:
+        """Whether the time of a delivery has come, for who only looks; each look takes some time."""
+        with self._lock:
+            self._time.passes(POLL_NS)
+            return due is not None and self._times.ripe(due)
+
+    def close(self) -> None:
+        """Let everybody through."""
+        with self._lock:
+            left = self._times.waiting()
+            for waiter in left:
+                self._times.leave(waiter)
+                if waiter.due is None:
+                    waiter.left_alone = True
+                if waiter.due is not None or waiter.blocks:
+                    waiter.let_through()
+        super().close()
+
+    def _is_within(self, waiter: Waiting, timer: Waiting) -> bool:
+        if waiter.who is None or timer.who is None:
+            return True
+        lane: int | None = waiter.who.lane
+        while lane is not None:
+            if lane == timer.who.lane:
+                return True
+            lane = self._parents.get(lane)
+        return False
+
+    def _anybody(self) -> bool:
+        return bool(len(self._times) or self._never)
+
+    def _next(self) -> Waiting | None:
+        if self._times.stands() and self.on_standstill is not None:
+            self.on_standstill()
+        found = self._times.release()
+        if found is not None:
+            return found
+        if self.on_killed is not None and not self._times.expects() and self._refuses():
+            self.on_killed()
+        waiter = self._in_vain()
+        if waiter is not None:
+            self._never.remove(waiter)
+            waiter.refused = True
+        return waiter
+
+    def _owes(self, ticks: int) -> bool:
+        return False
+
+    def _joins(self, waiter: Waiting) -> bool:
+        if self._closed:
+            return True
+        self._progress_s = self.books.patience_s()
+        if waiter.due is not None:
+            self._times.arrive(waiter, waiter.due)
+        elif waiter.after_s is None:
+            self._never.append(waiter)
+        else:
+            kind = "" if waiter.who is None else waiter.who.kind
+            ends = kind in TIMEOUTS or kind.startswith(ENDING)
+            self._times.timer(waiter, int(waiter.after_s * 1e9), is_timeout=ends)
+        return False
+
+    def _passed(self, waiter: Waiting) -> Waiting | None:
+        return None
+
+    def _left(self, waiter: Waiting) -> None:
+        self._times.leave(waiter)
+        if waiter in self._never:
+            self._never.remove(waiter)
+
+    def _forked(self) -> None:
+        for waiter in (*self._times.waiting(), *self._never):
+            self._left(waiter)

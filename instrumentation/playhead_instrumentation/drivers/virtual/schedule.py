@@ -1,0 +1,120 @@
+"""Which waiter goes next where nothing but exchanges is on the tape. Pure: knows no thread and no loop.
+
+When all is quiet, the next recorded delivery whose waiter has come enters, unless a timer is due
+earlier. A *timeout* (a timer that would end somebody's wait) does not go before a recorded delivery
+in its own lane or below: no timeout ends an exchange that the tape completes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Generic, TypeVar
+
+from playhead_instrumentation.drivers.virtual.time import VirtualTime
+from playhead_semconv.facts import Delivery
+
+W = TypeVar("W")
+
+MOST_TIMERS = 10_000
+"""So many timers that go off without an exchange between them are a standstill."""
+
+
+class VirtualSchedule(Generic[W]):
+    """Waiters for recorded deliveries, and timers. A waiter is whatever its owner calls one."""
+
+    def __init__(
+        self,
+        time: VirtualTime,
+        times_ns: dict[Delivery, int],
+        within: Callable[[W, W], bool],
+    ) -> None:
+        """``times_ns``: when each delivery of the tape was made.
+
+        ``within``: whether what the first waits for is in the lane of the second, or below it.
+        """
+        self._time = time
+        self._times_ns = times_ns
+        self._within = within
+        self._count = itertools.count()
+        self._due: list[tuple[int, int, int, W]] = []
+        self._timers: list[tuple[int, int, W, bool]] = []
+        self._gone: set[int] = set()
+        self._entered: set[Delivery] = set()
+        self.fired = 0
+        """Timers that went off since the last recorded delivery."""
+
+    def __len__(self) -> int:
+        return len(self._due) + len(self._timers)
+
+    def waiting(self) -> list[W]:
+        """Who waits."""
+        return [*(one[3] for one in self._due), *(one[2] for one in self._timers)]
+
+    def arrive(self, waiter: W, due: Delivery) -> None:
+        """Somebody waits for a recorded delivery."""
+        heapq.heappush(self._due, (due.batch, due.order, next(self._count), waiter))
+
+    def timer(self, waiter: W, after_ns: int, *, is_timeout: bool) -> None:
+        """Somebody waits for so much time to pass."""
+        due_ns = self._time.now_ns + max(0, after_ns)
+        heapq.heappush(self._timers, (due_ns, next(self._count), waiter, is_timeout))
+
+    def leave(self, waiter: W) -> None:
+        """A waiter waits no longer."""
+        due = [one for one in self._due if one[3] is not waiter]
+        if len(due) != len(self._due):
+            heapq.heapify(due)
+            self._due = due
+            return
+        timers = [one for one in self._timers if one[2] is not waiter]
+        if len(timers) != len(self._timers):
+            heapq.heapify(timers)
+            self._timers = timers
+
+    def expects(self) -> bool:
+        """Whether something on the tape has not entered yet."""
+        return len(self._entered) < len(self._times_ns)
+
+    def skip(self, dues: Iterable[Delivery]) -> None:
+        """Nobody comes for these."""
+        self._entered.update(due for due in dues if due in self._times_ns)
+
+    def stands(self) -> bool:
+        """Whether nothing but timers has gone on for so long that nothing else will."""
+        return self.fired >= MOST_TIMERS
+
+    def release(self) -> W | None:
+        """All is quiet: who goes, and the time goes with it. None: nobody can."""
+        timer = self._next_timer()
+        if self._due:
+            batch, order, _, waiter = self._due[0]
+            due = Delivery(batch, order)
+            due_ns = self._times_ns.get(due, 0)
+            if timer is None or due_ns <= timer[0]:
+                heapq.heappop(self._due)
+                self._entered.add(due)
+                self._time.to(due_ns)
+                self.fired = 0
+                return waiter
+        if timer is None:
+            return None
+        self._timers.remove(timer)
+        heapq.heapify(self._timers)
+        self._time.to(timer[0])
+        self.fired += 1
+        return timer[2]
+
+    def ripe(self, due: Delivery) -> bool:
+        """Whether the time of a delivery has come."""
+        return self._times_ns.get(due, 0) <= self._time.now_ns
+
+    def _next_timer(self) -> tuple[int, int, W, bool] | None:
+        """The first timer that may go off."""
+        if not self._due:
+            return self._timers[0] if self._timers else None
+        for timer in sorted(self._timers):
+            if not timer[3] or not any(self._within(one[3], timer[2]) for one in self._due):
+                return timer
+        return None

@@ -1,0 +1,613 @@
+"""The table of boundaries: what is patched at which level, what it records, what a replay does without.
+
+This table is the only place that says so. The bootstrap installs from it, ``playhead doctor`` and the
+documentation print it, and a test compares the interpreter before and after with it. Each row names its
+installers as ``MODULE:FUNCTION`` below `playhead_instrumentation`, so that a row that is not selected is
+not imported either.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import ConfigurationError
+
+Level: TypeAlias = Literal["exchanges", "causal", "strict"]
+
+LEVELS: Final[tuple[Level, ...]] = ("exchanges", "causal", "strict")
+"""From the cheapest to the most exact; each records all that the ones before it record."""
+
+EXCHANGES, CAUSAL, STRICT = LEVELS
+
+DEFAULT: Final[Level] = EXCHANGES
+"""Level of a process for which nobody has chosen one."""
+
+Choice: TypeAlias = Literal["always", "choice", "level"]
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """One row: a place where the outside world, or time, or order, enters the process."""
+
+    name: str
+    """As the setting ``boundaries``, ``playhead doctor`` and the documentation call it."""
+    level: Level | None
+    """The lowest level that has it; None: only who chooses it has it."""
+    choice: Choice
+    """``always``: never left out. ``choice``: the setting ``boundaries`` adds or leaves it out.
+
+    ``level``: it comes and goes with the level only, because it makes no sense without the others.
+    """
+    facts: str
+    """What stands on the tape."""
+    without: str
+    """What a replay does where the recording did not have it."""
+    targets: tuple[str, ...]
+    """What is patched, ``MODULE.CLASS.NAME`` or ``MODULE.NAME``; an audit hook: ``sys.addaudithook``."""
+    at_start: tuple[str, ...] = ()
+    """Installers that are called when the recording starts."""
+    on_import: tuple[tuple[str, str], ...] = ()
+    """Module of the program and the installer that is called when it is imported."""
+    guards: bool = True
+    """Whether a replay installs it also where the recording did not have it."""
+
+
+def _below(prefix: str, names: str) -> tuple[str, ...]:
+    return tuple(f"{prefix}.{name}" for name in names.split())
+
+
+BOUNDARIES: Final[tuple[Boundary, ...]] = (
+    Boundary(
+        "lanes.asyncio",
+        EXCHANGES,
+        "always",
+        "the lane of each task",
+        "every recording has it",
+        ("asyncio.base_events.BaseEventLoop.create_task", "uvloop.Loop.create_task"),
+        on_import=(
+            ("asyncio.base_events", "lane_hooks:hook_asyncio"),
+            ("uvloop", "lane_hooks:hook_uvloop"),
+        ),
+    ),
+    Boundary(
+        "lanes.threads",
+        EXCHANGES,
+        "always",
+        "the lane of each thread",
+        "every recording has it",
+        ("threading.Thread.start", "threading.Thread._bootstrap_inner"),
+        at_start=("lane_hooks:hook_threads",),
+    ),
+    Boundary(
+        "lanes.executors",
+        EXCHANGES,
+        "always",
+        "the lane of each job",
+        "every recording has it",
+        ("concurrent.futures.thread.ThreadPoolExecutor.submit",),
+        on_import=(("concurrent.futures.thread", "lane_hooks:hook_executor"),),
+    ),
+    Boundary(
+        "exit",
+        EXCHANGES,
+        "always",
+        "the exit status",
+        "every recording has it",
+        ("sys.exit",),
+    ),
+    Boundary(
+        "openai",
+        EXCHANGES,
+        "choice",
+        "a span for each call of a model",
+        "its requests are answered all the same",
+        _below("openai._base_client", "SyncAPIClient.request AsyncAPIClient.request"),
+        on_import=(("openai._base_client", "clients.openai:patch"),),
+    ),
+    Boundary(
+        "anthropic",
+        EXCHANGES,
+        "choice",
+        "a span for each call of a model",
+        "its requests are answered all the same",
+        _below("anthropic._base_client", "SyncAPIClient.request AsyncAPIClient.request"),
+        on_import=(("anthropic._base_client", "clients.anthropic:patch"),),
+    ),
+    Boundary(
+        "http.httpx",
+        EXCHANGES,
+        "choice",
+        "exchanges: each attempt over httpx and httpx2",
+        "requests are refused",
+        (
+            *_below("httpx", "Client._transport_for_url AsyncClient._transport_for_url"),
+            *_below("httpx2", "Client._transport_for_url AsyncClient._transport_for_url"),
+        ),
+        on_import=(("httpx", "boundaries.http:patch"), ("httpx2", "boundaries.http:patch")),
+    ),
+    Boundary(
+        "http.urllib3",
+        EXCHANGES,
+        "choice",
+        "exchanges: each attempt over urllib3, requests, botocore",
+        "requests are refused",
+        (
+            "urllib3.connectionpool.HTTPConnectionPool._make_request",
+            "urllib3.connectionpool.HTTPConnectionPool._prepare_proxy",
+            "urllib3.connectionpool.HTTPSConnectionPool._prepare_proxy",
+        ),
+        on_import=(("urllib3.connectionpool", "boundaries.http_urllib3:patch"),),
+    ),
+    Boundary(
+        "http.client",
+        EXCHANGES,
+        "choice",
+        "exchanges: each request over http.client and urllib.request",
+        "requests are refused",
+        (
+            *_below("http.client.HTTPConnection", "connect endheaders send getresponse close"),
+            "http.client.HTTPSConnection.connect",
+        ),
+        on_import=(("http.client", "boundaries.http_stdlib:patch"),),
+    ),
+    Boundary(
+        "http.aiohttp",
+        EXCHANGES,
+        "choice",
+        "exchanges: each attempt over aiohttp",
+        "requests are refused",
+        (
+            "aiohttp.connector.BaseConnector.connect",
+            *_below("aiohttp.client_reqrep", "ClientRequest.send ClientRequest.write_bytes"),
+            "aiohttp.client_reqrep.ClientResponse.start",
+            *_below(
+                "aiohttp.client_proto.ResponseHandler",
+                "data_received connection_lost _on_read_timeout close",
+            ),
+        ),
+        on_import=(("aiohttp.client", "boundaries.http_aiohttp:patch"),),
+    ),
+    Boundary(
+        "grpc",
+        EXCHANGES,
+        "choice",
+        "exchanges: calls and their messages over blocking channels",
+        "calls are refused",
+        _below("grpc._cython.cygrpc", "Channel SendMessageOperation"),
+        on_import=(("grpc._channel", "boundaries.grpc_sync:patch"),),
+    ),
+    Boundary(
+        "grpc.aio",
+        EXCHANGES,
+        "choice",
+        "exchanges: calls and their messages over grpc.aio",
+        "calls are refused",
+        ("grpc._cython.cygrpc.AioChannel",),
+        on_import=(("grpc.aio._channel", "boundaries.grpc_aio:patch"),),
+    ),
+    Boundary(
+        "websockets",
+        EXCHANGES,
+        "choice",
+        "exchanges: connections and their messages",
+        "connections are refused",
+        ("websockets.asyncio.client.connect", "websockets.sync.client.connect"),
+        on_import=(
+            ("websockets.asyncio.client", "boundaries.websocket_asyncio:patch"),
+            ("websockets.sync.client", "boundaries.websocket_sync:patch"),
+        ),
+    ),
+    Boundary(
+        "mcp",
+        EXCHANGES,
+        "choice",
+        "exchanges: messages of servers on stdio; a span for each call of a tool",
+        "servers on stdio are not started",
+        ("mcp.client.stdio.stdio_client", "mcp.client.session.ClientSession.call_tool"),
+        on_import=(
+            ("mcp.client.stdio", "boundaries.mcp:patch_stdio"),
+            ("mcp.client.session", "boundaries.mcp:patch_session"),
+            ("mcp.shared._otel", "boundaries.mcp:patch_context"),
+        ),
+    ),
+    Boundary(
+        "servers",
+        EXCHANGES,
+        "choice",
+        "exchanges: each request that comes to an ASGI or WSGI application",
+        "requests are not runs of their own",
+        (
+            *_below("uvicorn", "config.Config.load server.Server.serve"),
+            *_below("uvicorn.supervisors", "basereload.BaseReload.run multiprocess.Multiprocess.run"),
+            *_below("hypercorn.app_wrappers", "ASGIWrapper.__init__ WSGIWrapper.__init__"),
+            "hypercorn.asyncio.run.worker_serve",
+            *_below("gunicorn", "arbiter.Arbiter.run workers.base.Worker.load_wsgi"),
+            "gunicorn.workers.gasgi.ASGIWorker.load_wsgi",
+            *_below("werkzeug.serving.BaseWSGIServer", "__init__ serve_forever"),
+            *_below("wsgiref.simple_server.WSGIServer", "set_app serve_forever"),
+        ),
+        on_import=(
+            ("uvicorn.config", "boundaries.inbound_servers:patch_uvicorn_config"),
+            ("uvicorn.server", "boundaries.inbound_servers:patch_uvicorn_server"),
+            ("uvicorn.supervisors.basereload", "boundaries.inbound_servers:patch_uvicorn_reload"),
+            ("uvicorn.supervisors.multiprocess", "boundaries.inbound_servers:patch_uvicorn_workers"),
+            ("hypercorn.app_wrappers", "boundaries.inbound_servers:patch_hypercorn_wrappers"),
+            ("hypercorn.asyncio.run", "boundaries.inbound_servers:patch_hypercorn_run"),
+            ("gunicorn.arbiter", "boundaries.inbound_servers:patch_gunicorn_arbiter"),
+            ("gunicorn.workers.base", "boundaries.inbound_servers:patch_gunicorn_worker"),
+            ("gunicorn.workers.gasgi", "boundaries.inbound_servers:patch_gunicorn_asgi"),
+            ("werkzeug.serving", "boundaries.inbound_servers:patch_werkzeug"),
+            ("wsgiref.simple_server", "boundaries.inbound_servers:patch_wsgiref"),
+        ),
+    ),
+    Boundary(
+        "processes",
+        EXCHANGES,
+        "choice",
+        "exchanges: command of each child, exit status, what was read through the pipes of subprocess",
+        "child processes are refused",
+        (
+            *_below("subprocess.Popen", "_execute_child _communicate _handle_exitstatus"),
+            "subprocess.io",
+            *_below(
+                "asyncio.base_subprocess.BaseSubprocessTransport", "_pipe_data_received _process_exited"
+            ),
+            *_below("os", "system _spawnvef posix_spawn posix_spawnp execv execve fork"),
+        ),
+        at_start=("boundaries.process_start:watch",),
+        on_import=(
+            ("subprocess", "boundaries.process_start:patch_subprocess"),
+            ("asyncio.base_subprocess", "boundaries.process_start:patch_asyncio"),
+        ),
+    ),
+    Boundary(
+        "processes.workers",
+        EXCHANGES,
+        "choice",
+        "exchanges: start and end of each process of multiprocessing",
+        "processes of multiprocessing are refused",
+        (
+            "multiprocessing.util.spawnv_passfds",
+            "multiprocessing.spawn.get_preparation_data",
+            "multiprocessing.popen_spawn_posix.Popen._launch",
+            *_below("multiprocessing.popen_forkserver", "Popen._launch Popen.poll forkserver"),
+        ),
+        on_import=(
+            ("multiprocessing.util", "boundaries.process_workers:patch_util"),
+            ("multiprocessing.spawn", "boundaries.process_workers:patch_preparation"),
+            ("multiprocessing.popen_spawn_posix", "boundaries.process_workers:patch_spawn"),
+            ("multiprocessing.popen_forkserver", "boundaries.process_workers:patch_forkserver"),
+        ),
+    ),
+    Boundary(
+        "random",
+        EXCHANGES,
+        "choice",
+        "read: the state of the shared generator of `random`, once",
+        "what is drawn of the shared generator is other values",
+        (),
+        at_start=("boundaries.random_state:watch",),
+    ),
+    Boundary(
+        "clock",
+        CAUSAL,
+        "choice",
+        "reads: time, datetime, log records",
+        "time is virtual: it goes to the recorded time of each answer",
+        (
+            *_below("time", "time time_ns monotonic monotonic_ns perf_counter perf_counter_ns"),
+            *_below("time", "process_time process_time_ns thread_time thread_time_ns"),
+            *_below("time", "clock_gettime clock_gettime_ns localtime gmtime strftime asctime ctime"),
+            *_below("datetime", "datetime.now datetime.utcnow date.today"),
+            "logging.LogRecord.__init__",
+        ),
+        at_start=("boundaries.clock:watch", "boundaries.logs:watch"),
+    ),
+    Boundary(
+        "entropy",
+        CAUSAL,
+        "choice",
+        "reads: bytes of the system, seeds, names of temporary files, uuid1",
+        "random values are other ones; requests may differ in them",
+        (
+            *_below("os", "urandom getrandom"),
+            *_below("random", "Random.seed _urandom seed random getrandbits"),
+            *_below("tempfile", "_RandomNameSequence.__next__"),
+            "uuid.uuid1",
+            "numpy.random.bit_generator.randbits",
+            *_below("uuid_utils", "uuid1 uuid4 uuid6 uuid7"),
+            *_below("uuid_utils.compat", "uuid1 uuid4 uuid6 uuid7"),
+        ),
+        at_start=("boundaries.entropy:watch",),
+        on_import=(("numpy.random.bit_generator", "boundaries.entropy:patch_numpy"),),
+    ),
+    Boundary(
+        "secrets",
+        None,
+        "choice",
+        "reads: what secrets, ssl and libraries of cryptography draw, for entropy to record them",
+        "keys and tokens are other ones",
+        (),
+    ),
+    Boundary(
+        "files",
+        CAUSAL,
+        "choice",
+        "reads: content and metadata of files; effects: what the program changed",
+        "files are read as they are now; what is written stays in a scratch folder",
+        (
+            *_below("builtins", "open"),
+            *_below("io", "open"),
+            *_below("os", "stat lstat fstat statvfs access listdir readlink getxattr listxattr"),
+            *_below("os", "scandir open close mkdir rmdir unlink remove chmod chown utime truncate"),
+            *_below(
+                "os", "setxattr removexattr mkfifo chdir rename replace link symlink getcwd getcwdb"
+            ),
+            *_below("tempfile", "_get_default_tempdir"),
+        ),
+        at_start=("boundaries.files:watch",),
+        guards=False,
+    ),
+    Boundary(
+        "sqlite",
+        CAUSAL,
+        "choice",
+        "reads: content of databases that are opened; effects: what they say afterwards",
+        "a copy of the database as it is now is opened",
+        ("sqlite3.connect", "sqlite3.dbapi2.connect"),
+        on_import=(
+            ("sqlite3.dbapi2", "boundaries.sqlite:patch"),
+            ("sqlite3", "boundaries.sqlite:patch"),
+        ),
+        guards=False,
+    ),
+    Boundary(
+        "stdin",
+        CAUSAL,
+        "choice",
+        "exchanges: what is read from standard input",
+        "standard input is empty",
+        ("sys.stdin", "sys.__stdin__", "builtins.input", "getpass.getpass"),
+        at_start=("boundaries.stdin:watch",),
+        guards=False,
+    ),
+    Boundary(
+        "output",
+        CAUSAL,
+        "choice",
+        "effects: what is printed to standard output and standard error",
+        "output is not compared",
+        ("sys.stdout.write", "sys.stdout.flush", "sys.stderr.write", "sys.stderr.flush"),
+        at_start=("boundaries.output:watch",),
+        guards=False,
+    ),
+    Boundary(
+        "processes.talk",
+        CAUSAL,
+        "level",
+        "exchanges: polls, waits, signals, terminals; what a child changed in the folder of the run",
+        "what children change is not repeated",
+        (
+            *_below("subprocess.Popen", "_wait _internal_poll"),
+            "subprocess._PopenSelector",
+            *_below("asyncio.base_subprocess.BaseSubprocessTransport", "__init__ _connect_pipes"),
+            *_below("asyncio.unix_events", "ThreadedChildWatcher._do_waitpid"),
+            *(
+                f"asyncio.unix_events.{name}ChildWatcher.add_child_handler"
+                for name in "Abstract Fast MultiLoop Pidfd Safe Threaded".split()
+            ),
+            *_below("os", "read write waitpid wait kill killpg getpgid forkpty"),
+            *_below("pty", "fork spawn waitpid"),
+            *_below("uvloop.Loop", "subprocess_exec subprocess_shell close"),
+        ),
+        at_start=("boundaries.process_calls:watch", "boundaries.process_blocked:watch"),
+        on_import=(
+            ("subprocess", "boundaries.process_popen:patch"),
+            ("asyncio.base_subprocess", "boundaries.process_asyncio:patch"),
+            ("asyncio.unix_events", "boundaries.process_asyncio:patch_watchers"),
+            ("pty", "boundaries.process_pty:patch"),
+            ("uvloop", "boundaries.process_uvloop:patch"),
+        ),
+    ),
+    Boundary(
+        "processes.messages",
+        CAUSAL,
+        "level",
+        "exchanges and reads: what processes of multiprocessing tell each other",
+        "processes of multiprocessing talk to each other for real",
+        (
+            *_below("multiprocessing.connection", "Connection._send_bytes Connection._recv_bytes wait"),
+            *_below("multiprocessing.connection", "SocketListener.__init__ SocketListener.accept"),
+            *_below("multiprocessing.connection", "SocketListener.close SocketClient"),
+            *_below("multiprocessing.connection", "answer_challenge deliver_challenge"),
+            *_below("multiprocessing", "pool.wait pool.Pool._wait_for_updates util.get_temp_dir"),
+            *_below("multiprocessing.reduction", "recv_handle send_handle"),
+            *_below("multiprocessing.synchronize", "_multiprocessing Barrier._state Barrier._count"),
+            *_below("multiprocessing.sharedctypes", "make_property"),
+            *_below("multiprocessing.managers", "State"),
+            *_below("multiprocessing.resource_sharer", "os"),
+            *_below("concurrent.futures.process", "os"),
+        ),
+        on_import=(
+            ("multiprocessing.connection", "boundaries.pipe_messages:patch"),
+            ("multiprocessing.pool", "boundaries.pipe_messages:patch_pool"),
+            ("multiprocessing.synchronize", "boundaries.pipe_locks:patch"),
+            ("multiprocessing.sharedctypes", "boundaries.pipe_locks:patch_values"),
+            ("multiprocessing.connection", "boundaries.pipe_listeners:patch"),
+            ("multiprocessing.util", "boundaries.pipe_listeners:patch_folders"),
+            ("multiprocessing.managers", "boundaries.pipe_listeners:patch_managers"),
+            ("multiprocessing.reduction", "boundaries.pipe_listeners:patch_handles"),
+            ("multiprocessing.resource_sharer", "boundaries.pipe_listeners:patch_sender"),
+            ("concurrent.futures.process", "boundaries.pipe_listeners:patch_sender"),
+        ),
+        guards=False,
+    ),
+    Boundary(
+        "machine",
+        CAUSAL,
+        "choice",
+        "reads: process id, host name, processors, load, terminals",
+        "the machine that replays is asked",
+        (
+            *_below("os", "cpu_count process_cpu_count getlogin getloadavg uname getpid getppid"),
+            *_below("os", "get_terminal_size isatty kill"),
+            *_below("platform", "uname _Processor.from_subprocess"),
+            "socket.gethostname",
+        ),
+        at_start=("boundaries.inputs:watch",),
+        guards=False,
+    ),
+    Boundary(
+        "network",
+        CAUSAL,
+        "level",
+        "effects: connections that no other boundary sees",
+        "other connections are refused",
+        ("sys.addaudithook",),
+        at_start=("boundaries.network:watch",),
+    ),
+    Boundary(
+        "timers",
+        CAUSAL,
+        "level",
+        "wakes: sleeps, timers and timeouts that ended because their time was over",
+        "sleeps and timers end in virtual time",
+        (
+            "time.sleep",
+            *_below("asyncio.base_events.BaseEventLoop", "call_at call_later time"),
+            *_below("uvloop.Loop", "call_at call_later time"),
+            *_below("threading", "Condition.wait Condition.notify Thread.join _time"),
+            "queue.time",
+            "concurrent.futures._base.time",
+        ),
+        at_start=("boundaries.timers:watch", "drivers.quiet_hooks:watch_waits", "drivers.wakes:watch"),
+        on_import=(("uvloop", "boundaries.timers:patch_uvloop"),),
+    ),
+    Boundary(
+        "order",
+        CAUSAL,
+        "level",
+        "deliveries: what one tick of an event loop let in, the ends of threads and jobs",
+        "answers come in the order of the tape",
+        (
+            *_below("asyncio", "as_completed tasks.as_completed"),
+            "concurrent.futures.as_completed",
+        ),
+        at_start=("boundaries.order:watch",),
+    ),
+    Boundary(
+        "hashes",
+        CAUSAL,
+        "level",
+        "nothing: sets of tasks, futures and threads have the same order each time",
+        "the order of such sets may be another one",
+        (
+            *_below("asyncio", "Future Task futures.Future tasks.Task"),
+            *_below("asyncio", "eager_task_factory tasks.eager_task_factory"),
+            "asyncio.tasks._GatheringFuture.__hash__",
+            "concurrent.futures._base.Future.__hash__",
+            "threading.Thread.__hash__",
+        ),
+        at_start=("hashes:watch",),
+    ),
+    Boundary(
+        "locks",
+        STRICT,
+        "level",
+        "turns: one thread runs at a time",
+        "threads run as the machine lets them",
+        (
+            *_below("threading", "Lock RLock"),
+            "queue.SimpleQueue",
+            *_below("concurrent.futures.thread", "_WorkItem.__init__ _WorkItem.run"),
+            *_below(
+                "concurrent.futures.thread.ThreadPoolExecutor", "submit shutdown _initializer_failed"
+            ),
+            *_below("asyncio.base_events.BaseEventLoop", "call_soon_threadsafe run_forever"),
+            "uvloop.Loop.run_forever",
+        ),
+    ),
+)
+"""The rows, in the order in which they are installed."""
+
+BY_NAME: Final = {row.name: row for row in BOUNDARIES}
+
+
+def has(level: Level, row: Boundary) -> bool:
+    """Whether ``level`` has ``row`` where nobody says otherwise."""
+    return row.level is not None and LEVELS.index(row.level) <= LEVELS.index(level)
+
+
+def selected(level: Level, changes: str = "", disabled: Iterable[str] = ()) -> tuple[Boundary, ...]:
+    """The rows that a recording at ``level`` installs.
+
+    ``changes``: the setting ``boundaries``: ``+clock,-http.urllib3``. ``disabled``: names that are left
+    out where they are rows that can be; others mean somebody else's.
+    `ConfigurationError` for a name that is no row, and for a row that cannot be chosen.
+
+    >>> [row.name for row in selected("exchanges", "+clock", ["grpc"]) if row.name[:2] in ("cl", "gr")]
+    ['grpc.aio', 'clock']
+    """
+    chosen = {row.name: has(level, row) for row in BOUNDARIES}
+    for sign, name in parse(changes):
+        chosen[name] = sign == "+"
+    for name in disabled:
+        if name in BY_NAME and BY_NAME[name].choice == "choice":
+            chosen[name] = False
+    return tuple(row for row in BOUNDARIES if chosen[row.name])
+
+
+def parse(changes: str) -> list[tuple[str, str]]:
+    """The signs and names of the setting ``boundaries``. `ConfigurationError`, see `selected`.
+
+    >>> parse(" +clock, -http.urllib3")
+    [('+', 'clock'), ('-', 'http.urllib3')]
+    """
+    found: list[tuple[str, str]] = []
+    for word in changes.replace(",", " ").split():
+        sign, name = word[:1], word[1:]
+        if sign not in ("+", "-"):
+            raise ConfigurationError(
+                f"boundaries: {word!r} does not say whether it is added or left out",
+                hint=f"write +{word} or -{word}",
+            )
+        row = BY_NAME.get(name)
+        if row is None:
+            near = difflib.get_close_matches(name, BY_NAME, n=1)
+            hint = f"did you mean {near[0]}?" if near else "playhead doctor lists them"
+            raise ConfigurationError(f"boundaries: there is no {name!r}", hint=hint)
+        if row.choice == "always":
+            raise ConfigurationError(f"boundaries: {name} is part of every recording")
+        if row.choice == "level":
+            raise ConfigurationError(
+                f"boundaries: {name} comes with a level only", hint=f"level {row.level} has it"
+            )
+        found.append((sign, name))
+    return found
+
+
+def at_replay(recorded: Iterable[str]) -> tuple[Boundary, ...]:
+    """The rows that the replay of a recording installs; ``recorded``: those that the recording had."""
+    had = set(recorded)
+    return tuple(row for row in BOUNDARIES if row.guards or row.name in had)
+
+
+def had(start: Mapping[str, Any]) -> list[str]:
+    """Names of the boundaries that a recording had, by the attributes of its process-start fact.
+
+    A recording that does not say so was made when a level had all of its boundaries.
+    """
+    told = start.get(a.PLAYHEAD_RUN_BOUNDARIES)
+    if isinstance(told, list):
+        return [str(name) for name in cast("list[object]", told)]
+    level = start.get(a.PLAYHEAD_RUN_LEVEL)
+    return names([row for row in BOUNDARIES if has(STRICT if level == STRICT else CAUSAL, row)])
+
+
+def names(rows: Sequence[Boundary]) -> list[str]:
+    """Their names."""
+    return [row.name for row in rows]
