@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from playhead_replay.exchanges import RecordedExchange, exchanges_of, lane_names
 from playhead_replay.inbound import answer_difference, requests_of
@@ -16,6 +16,7 @@ from playhead_replay.run import Run
 from playhead_replay.states import state_differences, states_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.boundaries import BOUNDARIES, CAUSAL, LEVELS, had
 from playhead_semconv.difference import (
     Difference,
     body_difference,
@@ -26,6 +27,9 @@ from playhead_semconv.facts import Fidelity, digest_of
 from playhead_semconv.folds import level_of
 from playhead_semconv.slices import served
 from playhead_semconv.tapes import IndexedTape
+
+CHANGES = {"files", "sqlite", "network", "processes.talk"}
+"""Boundaries that put effects on the tape."""
 
 AT_THE_END = 1 << 62
 """Place of a divergence that stands behind everything on the *now* tape."""
@@ -46,7 +50,12 @@ class _Comparison:
         self._tape, self._now, self._run = tape, now, run
         self._now_whole = now
         self._level = level_of(tape.facts())
-        self._matching: Matching = match(exchanges_of(tape), exchanges_of(now))
+        start = next(tape.facts(), None)
+        self._start = {} if start is None else start.attributes
+        self._had = frozenset(had(self._start))
+        self._matching: Matching = match(
+            exchanges_of(tape), exchanges_of(now), placed="order" in self._had
+        )
         self._came = requests_of(tape)
         if self._came:
             self._leave_out_the_boot()
@@ -64,12 +73,10 @@ class _Comparison:
     def report(self) -> Report:
         requests = list(self._requests())
         responses = list(self._responses())
-        effects = list(self._effects())
+        effects = list(self._effects()) if self._had & CHANGES else []
         states = list(self._states())
-        streams = [
-            *self._stream("stdout", self._outputs.stdout, self._outputs_now.stdout),
-            *self._stream("stderr", self._outputs.stderr, self._outputs_now.stderr),
-        ]
+        outputs = self._kept_outputs()
+        streams = [one for output in outputs for one in self._stream(*output)]
         exits = [] if self._came else list(self._exit())
         answers = list(self._answers())
         found = [
@@ -90,8 +97,7 @@ class _Comparison:
             level=self._level,
             boundaries=self._counts(),
             outputs=[
-                self._stream_check("stdout", self._outputs.stdout, self._outputs_now.stdout),
-                self._stream_check("stderr", self._outputs.stderr, self._outputs_now.stderr),
+                *(self._stream_check(*output) for output in outputs),
                 *self._ended(exits, answers),
                 OutputCheck(
                     "requests",
@@ -100,12 +106,7 @@ class _Comparison:
                     str(len(self._matching.matches)),
                 ),
                 OutputCheck("responses", not responses, *self._response_bytes()),
-                OutputCheck(
-                    "effects",
-                    not effects,
-                    str(len(self._outputs.effects)),
-                    str(len(self._outputs_now.effects)),
-                ),
+                *self._effects_check(effects),
                 *self._state_check(states),
             ],
             divergences=found,
@@ -115,10 +116,29 @@ class _Comparison:
             redacted=sum(
                 int(fact.attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0)) for fact in self._tape.facts()
             ),
-            notes=list(self._notes()),
+            notes=list(self._notes(any_differs=bool(found))),
+            unkept=self._unkept(),
         )
 
-    def _notes(self) -> Iterator[str]:
+    def _unkept(self) -> dict[str, str]:
+        """What the recording does not keep, and the level that does."""
+        level = self._level if self._level in LEVELS else CAUSAL
+        wanted = max(LEVELS.index(CAUSAL), LEVELS.index(level))
+        return {
+            row.name: row.level
+            for row in BOUNDARIES
+            if row.level is not None and LEVELS.index(row.level) <= wanted and row.name not in self._had
+        }
+
+    def _notes(self, *, any_differs: bool) -> Iterator[str]:
+        if (
+            any_differs
+            and "hashes" not in self._had
+            and self._start.get(a.PLAYHEAD_RUN_HASH_SEED) == "random"
+        ):
+            yield (
+                "PYTHONHASHSEED was random when recorded: what depends on the order of a set may differ"
+            )
         if self._killed():
             yield "the tape ends where the run was killed"
         for fact in self._now_whole.named(e.PLAYHEAD_STANDSTILL):
@@ -210,7 +230,7 @@ class _Comparison:
     def _requests(self) -> Iterator[Divergence]:
         for found in self._matching.matches:
             # What ran for real was allowed to: what differs because of it is found elsewhere.
-            if found.fidelity not in (Fidelity.EXACT, Fidelity.LIVE):
+            if found.fidelity not in (Fidelity.EXACT, Fidelity.VOLATILE, Fidelity.LIVE):
                 yield self._request(found)
         for kind, target, who, seq in self._refused():
             yield Divergence(
@@ -278,6 +298,17 @@ class _Comparison:
             sizes = [size for one in exchanges for size in one.chunk_sizes]
             sides.append(f"{sum(sizes)} bytes in {len(sizes)} chunks")
         return sides[0], sides[1]
+
+    def _kept_outputs(self) -> list[tuple[Literal["stdout", "stderr"], Stream, Stream]]:
+        if "output" not in self._had:
+            return []
+        tape, now = self._outputs, self._outputs_now
+        return [("stdout", tape.stdout, now.stdout), ("stderr", tape.stderr, now.stderr)]
+
+    def _effects_check(self, found: list[Divergence]) -> Iterator[OutputCheck]:
+        if self._had & CHANGES:
+            sides = [str(len(some.effects)) for some in (self._outputs, self._outputs_now)]
+            yield OutputCheck("effects", not found, *sides)
 
     def _stream(self, name: DivergenceKind, tape: Stream, now: Stream) -> Iterator[Divergence]:
         difference = text_difference(tape.data, now.data)

@@ -19,7 +19,7 @@ from pathlib import Path
 from playhead_replay.command import Command
 from playhead_replay.compare import compare
 from playhead_replay.inbound import InboundRequest, requests_of, turned_away
-from playhead_replay.isolation import enforced, isolated
+from playhead_replay.isolation import enforceable, enforced, isolated
 from playhead_replay.processes import ChildProcess, children_of, forks_below, matched, name_of
 from playhead_replay.report import ProcessCheck, Report
 from playhead_replay.run import Run, gaps_of
@@ -27,6 +27,7 @@ from playhead_replay.surroundings import differences, here_from, moved
 from playhead_replay.tapefile import read_tape_file, read_unfinished, write_tape_file
 from playhead_replay.warm import Warm
 from playhead_semconv import attributes as a
+from playhead_semconv.boundaries import had
 from playhead_semconv.environment import is_kept
 from playhead_semconv.errors import ReplayFailed, TapeGap, TapeMissing, UsageError
 from playhead_semconv.headers import PLACEHOLDER, write_headers
@@ -88,6 +89,7 @@ def replay(
     keep: Path | None = None,
     live: Collection[str] = (),
     allow: Collection[str] = (),
+    repeat_effects: bool = False,
     checks: Collection[str | Path] = (),
     headers: Mapping[str, str] = {},
     say: Callable[[str], None] | None = None,
@@ -99,9 +101,10 @@ def replay(
     ``python``: the agent's interpreter, by default the recorded one. ``cwd``: where the program lies,
     by default the recorded folder. ``force``: replay a changed script too. ``keep``: where the tape of
     the replay is written. ``live``: tools that run for real; ``allow``: hosts that may be reached where
-    the tape does not answer. ``checks``: files of check functions that look at each span. ``environ``:
-    what the child inherits, by default this process's environment. ``headers``: what a request to a
-    service is asked with in the place of its own, by name in lower case.
+    the tape does not answer. ``repeat_effects``: where neither the tape nor the kernel can keep files
+    from being changed, they are. ``checks``: files of check functions that look at each span.
+    ``environ``: what the child inherits, by default this process's environment. ``headers``: what a
+    request to a service is asked with in the place of its own, by name in lower case.
     ``warm``: what may spare the process the import of its libraries.
     ``say`` is told what is different from the recording, before anything is started.
 
@@ -110,6 +113,8 @@ def replay(
     """
     command = run.command
     require_whole(run)
+    if not repeat_effects:
+        require_contained(run)
     folder = _folder(command, cwd)
     command = moved(command, folder)
     came = run.requests
@@ -278,6 +283,22 @@ def require_whole(run: Run) -> None:
                 cause=f"{exchange.name} has no bytes",
                 hint="record it with its content: playhead record --content full SCRIPT",
             )
+
+
+def require_contained(run: Run) -> None:
+    """`UsageError` where a replay would change files for real."""
+    left_out = [
+        name for name in ("files", "sqlite") if name not in had(next(run.tape.facts()).attributes)
+    ]
+    if left_out and "files" not in enforceable():
+        raise UsageError(
+            f"a replay of {run.name} could change files: nothing here keeps it from them",
+            cause=(
+                f"it was recorded without {' and '.join(left_out)}, "
+                "and this system allows no namespaces of mounts"
+            ),
+            hint="where that does no harm: --repeat-effects; level causal records files",
+        )
 
 
 def require_headers(run: Run, headers: Mapping[str, str]) -> None:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from playhead_replay.exchanges import RecordedExchange
 from playhead_semconv import attributes as a
 from playhead_semconv.difference import Difference, body_difference, message_difference, shown
+from playhead_semconv.errors import CorruptTape
 from playhead_semconv.facts import Fidelity
+from playhead_semconv.multipart import plain
+from playhead_semconv.volatile import Bijection, Request, pairs_of, verify
 
 MESSAGES = ("websocket", "grpc")
 """Exchanges in which the program sends message after message."""
@@ -43,15 +46,18 @@ class Matching:
     """Recordings that answered nothing."""
 
 
-def match(tape: Iterable[RecordedExchange], now: Iterable[RecordedExchange]) -> Matching:
+def match(
+    tape: Iterable[RecordedExchange], now: Iterable[RecordedExchange], *, placed: bool = True
+) -> Matching:
     """Find for every exchange of ``now`` the recording that answered it.
 
+    ``placed``: whether it counts in which lane and in which place there something was asked.
     The player states it on the request fact; what it states is checked against the bytes. Without a
     statement (two recordings are compared) the same id and request are ``exact``, the same request
     elsewhere is ``moved``, another request under the same id is ``changed``.
     """
     recordings = list(tape)
-    shelf = _Shelf(recordings)
+    shelf = _Shelf(recordings, placed=placed)
     matches = [shelf.judge(exchange) for exchange in now]
     for found in matches:
         if found.fidelity is Fidelity.BLOCKED:
@@ -68,6 +74,31 @@ def request_difference(tape: RecordedExchange, now: RecordedExchange) -> Differe
     same = tape.digest and tape.digest == now.digest
     found = None if same else body_difference(tape.request, now.request)
     return found or sent_difference(tape, now)
+
+
+def differs_in_pairs(tape: RecordedExchange, now: RecordedExchange, earlier: Bijection) -> bool:
+    """Whether two requests are the same but for the values that the replay says it handed out.
+
+    ``earlier``: those of the requests before, against which none may be.
+    """
+    left, right = tape.exchange, now.exchange
+    asked = Request.of(plain(tape.request), tape.key), Request.of(plain(now.request), now.key)
+    sides = [(*asked, right.ask.details)]
+    if len(left.sent) != len(right.sent) and now.id.kind in MESSAGES:
+        return False
+    if now.id.kind in MESSAGES:
+        sides += [
+            (Request.of(tape.sent(number)), Request.of(now.sent(number)), right.sent[number].attributes)
+            for number in range(len(right.sent))
+        ]
+    try:
+        for before, after, at in sides:
+            pairs = pairs_of(str(at.get(a.PLAYHEAD_VOLATILE_PAIRS, "[]")))
+            if verify(before, after, pairs, earlier) is not None:
+                return False
+    except CorruptTape:
+        return False
+    return True
 
 
 def sent_difference(tape: RecordedExchange, now: RecordedExchange) -> Difference | None:
@@ -93,8 +124,10 @@ def sent_difference(tape: RecordedExchange, now: RecordedExchange) -> Difference
 class _Shelf:
     """The recordings, found by number, id and key."""
 
-    def __init__(self, recordings: list[RecordedExchange]) -> None:
+    def __init__(self, recordings: list[RecordedExchange], *, placed: bool) -> None:
         self._recordings = recordings
+        self._placed = placed
+        self._pairs = Bijection()
         self._by_seq = {(one.instance, one.first_seq): one for one in recordings}
         self._by_id = {one.id: one for one in recordings}
         self._by_key: dict[str, list[RecordedExchange]] = {}
@@ -117,8 +150,10 @@ class _Shelf:
         now.origin = recorded
         difference = request_difference(recorded, now)
         if difference is not None:
+            if differs_in_pairs(recorded, now, self._pairs):
+                return Match(now, Fidelity.VOLATILE, recorded, difference=difference)
             return Match(now, Fidelity.CHANGED, recorded, difference=difference)
-        if stated is Fidelity.MOVED or recorded.id != now.id:
+        if self._placed and (stated is Fidelity.MOVED or recorded.id != now.id):
             return Match(now, Fidelity.MOVED, recorded)
         return Match(now, Fidelity.EXACT, recorded)
 

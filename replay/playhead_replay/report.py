@@ -14,8 +14,8 @@ SCHEMA_VERSION = 1
 SHOWN_CHARS = 60
 """How much of an output's value a line of the report shows."""
 
-Verdict: TypeAlias = Literal["identical", "diverged", "blocked"]
-EXIT_CODES: dict[Verdict, int] = {"identical": 0, "diverged": 1, "blocked": 3}
+Verdict: TypeAlias = Literal["identical", "volatile", "diverged", "blocked"]
+EXIT_CODES: dict[Verdict, int] = {"identical": 0, "volatile": 0, "diverged": 1, "blocked": 3}
 
 DivergenceKind: TypeAlias = Literal[
     "request",
@@ -161,6 +161,10 @@ class Report:
     """Counts of ambient reads, by boundary: ``clock``, ``entropy``."""
     steps: dict[int, str] = field(default_factory=dict[int, str])
     """Names of the steps of the recorded run, by number."""
+    unkept: dict[str, str] = field(default_factory=dict[str, str])
+    """Boundaries that the recording does not keep → the lowest level that does."""
+    strict_match: bool = False
+    """Whether a request that differs in what was handed out is taken for another."""
     processes: list[ProcessCheck] = field(default_factory=list[ProcessCheck])
     """All of a run that has several, the one that it began in first."""
 
@@ -181,6 +185,7 @@ class Report:
         self.unused += [f"{one} in {name}" for one in other.unused]
         self.notes += [f"{name}: {note}" for note in other.notes]
         self.redacted += other.redacted
+        self.unkept = {**other.unkept, **self.unkept}
 
     def count(self, fidelity: Fidelity) -> int:
         """How many exchanges have this fidelity, over all boundaries."""
@@ -198,15 +203,21 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """``blocked`` beats ``diverged``; ``identical`` means that nothing at all differs."""
+        """``blocked`` beats ``diverged``; ``identical`` means that nothing that was recorded differs.
+
+        ``volatile``: nothing but values that the replay's clock and entropy handed out.
+        """
         if self.count(Fidelity.BLOCKED):
             return "blocked"
-        return "diverged" if self.divergences else "identical"
+        if self.divergences:
+            return "diverged"
+        return "volatile" if self.count(Fidelity.VOLATILE) else "identical"
 
     @property
     def exit_code(self) -> int:
-        """0 identical, 1 diverged, 3 blocked."""
-        return EXIT_CODES[self.verdict]
+        """0 identical or volatile (1 where the match is to be strict), 1 diverged, 3 blocked."""
+        verdict = self.verdict
+        return 1 if verdict == "volatile" and self.strict_match else EXIT_CODES[verdict]
 
     def lines(self) -> Iterator[str]:
         """The report in text."""
@@ -268,6 +279,7 @@ class Report:
             ],
             "unused": self.unused,
             "redacted": self.redacted,
+            "not_kept": self.unkept,
             "network": self.network or None,
             "files": self.files or None,
             "notes": self.notes,
@@ -275,6 +287,8 @@ class Report:
 
     def _totals(self) -> str:
         counts = [f"exact {self.count(Fidelity.EXACT)}/{self.asked}"]
+        if self.count(Fidelity.VOLATILE):
+            counts.append(f"volatile {self.count(Fidelity.VOLATILE)}")
         counts += [f"{one} {self.count(one)}" for one in SHOWN]
         if self.count(Fidelity.LIVE):
             counts.append(f"live {self.count(Fidelity.LIVE)}")
@@ -289,12 +303,17 @@ class Report:
             yield f"{who}; {self.level} order"
         if self.redacted:
             yield f"{self.redacted} value{'s' if self.redacted > 1 else ''} redacted on the tape"
+        by_level: dict[str, list[str]] = {}
+        for name, level in self.unkept.items():
+            by_level.setdefault(level, []).append(name)
+        for level, names in by_level.items():
+            yield f"not recorded, and not compared: {', '.join(names)} (level {level} has them)"
         yield from self.notes
 
     def _conclusion(self) -> str:
         first = self.first_divergence
         if first is None:
-            return f"identical (exit {self.exit_code})"
+            return f"{self.verdict} (exit {self.exit_code})"
         blocked = next((one for one in self.divergences if one.kind == "blocked"), None)
         if blocked is None:
             return f"diverged {_at(first)} (exit {self.exit_code})"

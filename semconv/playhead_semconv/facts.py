@@ -165,6 +165,8 @@ class Fidelity(StrEnum):
     """How true a replayed exchange is to the recorded one."""
 
     EXACT = "exact"
+    VOLATILE = "volatile"
+    """The same but for values that the clock and the entropy of the replay handed out."""
     MOVED = "moved"
     CHANGED = "changed"
     LIVE = "live"

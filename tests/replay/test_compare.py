@@ -228,6 +228,7 @@ def test_the_json_form_has_the_same_facts():
     assert found["verdict"] == "diverged"
     assert found["fidelity"] == {
         "exact": 2,
+        "volatile": 0,
         "moved": 0,
         "changed": 0,
         "live": 0,

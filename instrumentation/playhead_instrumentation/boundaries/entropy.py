@@ -24,7 +24,7 @@ from playhead_instrumentation.boundaries.ambient import AmbientOf, reads_of_agen
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.lanes import Shadow
 from playhead_instrumentation.patches import PATCHES, Patches, required
-from playhead_instrumentation.session import Session
+from playhead_instrumentation.session import Session, current
 
 SEED_BYTES = 32
 
@@ -58,7 +58,7 @@ def _cover_urandom() -> None:
     def drawn(reads: Reads, live: Any, size: Any) -> Any:
         return reads.read("entropy/os.urandom", functools.partial(live, size))
 
-    covered = AmbientOf(_urandom, drawn)
+    covered = _Source(_urandom, drawn)
     covered.__module__ = "os"
     os.urandom = covered
     getrandom: Any = getattr(os, "getrandom", None)
@@ -67,12 +67,25 @@ def _cover_urandom() -> None:
         def system(reads: Reads, live: Any, *arguments: Any, **more: Any) -> Any:
             return reads.read("entropy/os.getrandom", functools.partial(live, *arguments, **more))
 
-        asked = AmbientOf(getrandom, system)
+        asked = _Source(getrandom, system)
         asked.__module__ = "os"
         os.__dict__["getrandom"] = asked
     module: Any = random
     if getattr(module, "_urandom", None) is _urandom:
         module._urandom = covered
+
+
+class _Source(AmbientOf):
+    """A source of entropy. What is on no tape, because nobody may see it, is noted at a replay."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Bytes."""
+        reads = reads_of_agent(1)
+        if reads is not None:
+            return self._answer(reads, self._live, *args, **kwargs)
+        drawn = self._live(*args, **kwargs)
+        session = current()
+        return drawn if session is None else session.driver.reads.notes(drawn)
 
 
 def _cover_random() -> None:
@@ -112,7 +125,7 @@ def _drawn(kind: str, reads: Reads, live: Any, *arguments: Any) -> Any:
     if on_draw is not None:
         on_draw(kind.rpartition(".")[2], arguments)
     if not lanes.current().of_request:
-        return live(*arguments)
+        return reads.drew(live(*arguments))
     return reads.read(kind, functools.partial(live, *arguments))
 
 

@@ -92,6 +92,10 @@ async def _feed(transport: Any, child: Child) -> None:
                 at = await child.call.arrive(index + 1)
                 data = child.took(index, at)
                 _bring(transport, child, stream, data)
+        if child.observed and recorded.end is not None and recorded.end.how == "complete":
+            # That a stream came to its end was not recorded.
+            _bring(transport, child, "stdout", b"")
+            _bring(transport, child, "stderr", b"")
         await _exit(transport, child)
     except Exception as error:
         _break(transport, error)

@@ -288,6 +288,7 @@ def _signal(original: Any, child: Child, target: int, number: int) -> Any:
     if child.played is not None and child.call.ended is not None:
         raise ProcessLookupError(3, os.strerror(3))
     if number and session is not None:
+        child.signalled = True
         name = signal.Signals(number).name if number in set(signal.Signals) else str(number)
         session.driver.effect("signal", f"{name} {session.redactor.text(child.key)}")
     return None if child.played is not None else original(target, number)

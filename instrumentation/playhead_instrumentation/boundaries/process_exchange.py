@@ -9,9 +9,11 @@ changed in the workspace meanwhile; pieces of a stream may follow it. The edges 
 from __future__ import annotations
 
 import errno
+import itertools
 import json
 import logging
 import os
+import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -23,10 +25,11 @@ import msgspec
 from opentelemetry import trace
 
 from playhead_instrumentation import lanes
-from playhead_instrumentation.boundaries import process_children
+from playhead_instrumentation.boundaries import process_children, process_real
 from playhead_instrumentation.boundaries.process_blocked import ProcessBlocked
 from playhead_instrumentation.boundaries.process_far_ends import FarEnds
 from playhead_instrumentation.boundaries.process_files import GivenFiles
+from playhead_instrumentation.boundaries.process_observed import EXPIRED
 from playhead_instrumentation.boundaries.process_stdin import Stdin
 from playhead_instrumentation.boundaries.process_words import Started, described
 from playhead_instrumentation.drivers.exceptions import again, record_of
@@ -42,11 +45,14 @@ if TYPE_CHECKING:
 
 KIND: Final = "process"
 
-RUNNING, EXPIRED = "status.running", "status.expired"
+RUNNING = "status.running"
 STATUS = (RUNNING, EXPIRED)
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 _decode: Final = msgspec.msgpack.Decoder(list[Change]).decode
+
+ENDED_BY: Final = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+"""Signals by which a program ends a child that takes too long."""
 
 log = logging.getLogger(__name__)
 
@@ -107,6 +113,8 @@ class Child:
         self._left: dict[str, bytes] = {}
         self._scrubs: dict[str, Any] = {}
         self._before: Any = None
+        self.signalled = False
+        """Whether the program has sent it a signal."""
         body, details = described(started, session.redactor)
         span = trace.get_current_span().get_span_context()
         self.call = session.driver.open(
@@ -121,8 +129,10 @@ class Child:
         session.opened(self)
         verdict = self.call.verdict
         self.played: Final = verdict if isinstance(verdict, Played) else None
+        self.observed: Final = self.played is not None and not session.has("processes.talk")
+        """At replay: whether the tape knows only what the program read of it, and its exit status."""
         self._due: dict[str, deque[int]] = {}
-        self._stdin = Stdin(self.played)
+        self._stdin = Stdin(None if self.observed else self.played)
         if self.played is not None:
             for index, part in enumerate(self.played.exchange.parts):
                 self._due.setdefault(stream_of(part), deque()).append(index)
@@ -187,6 +197,10 @@ class Child:
         recorded = self.played.exchange
         if not recorded.head:
             end = recorded.end
+            if self.observed and (end is None or end.error is None):
+                told = 0 if end is None else int(end.values.get(a.PROCESS_PID, 0))
+                self.started(told or next(_pids))
+                return self.pid
             if end is None or end.error is None:
                 self.block("its start was not recorded")
                 raise AssertionError
@@ -232,6 +246,9 @@ class Child:
                 self.took(index)
                 return None
             if index is None:
+                if self.observed:  # the program came to its end, or reads on where it did not
+                    self._ended.add(stream)
+                    return b""
                 self.call.never().wait()
                 return b""
             at = self.call.arrive(index + 1).wait()
@@ -292,6 +309,9 @@ class Child:
             return count
         whole = bytes(memoryview(data).cast("B"))
         self.answers()
+        if self.observed:  # what it was told was not recorded
+            self.call.sent(whole)
+            return len(whole)
         room = self._stdin.room()
         if room <= 0 and whole and (index := self.next(("stdin.broken",))[0]) is not None:
             self.took(index, self.call.arrive(index + 1).wait())
@@ -304,6 +324,8 @@ class Child:
 
     def takes_more(self) -> bool:
         """At replay: whether more of its stdin is due, or none may be."""
+        if self.observed:
+            return True
         broken, _ = self.next(("stdin.broken",))
         return self._stdin.room() > 0 or self._stdin.closed or broken is not None
 
@@ -378,6 +400,10 @@ class Child:
         if index is not None:
             self.took(index)
             return None
+        if self.observed and self.beside and self._end_due() is None:
+            return self._ends_beside(os.WNOHANG)
+        if self.observed and not self._session.driver.gate.ripe(self._exit_due()):
+            return None
         return self.wait() if self._end_due() is not None else None
 
     def poll_quietly(self) -> int | None:
@@ -388,14 +414,24 @@ class Child:
             return None
         return self.exits(None)
 
-    def wait(self, *, timed: bool = False) -> int | Expired:
-        """At replay: wait for its end; its exit status. ``timed``: it may be in vain."""
+    def wait(self, timeout: float | None = None) -> int | Expired:
+        """At replay: wait for its end; its exit status. ``timeout``: so long, and it may be in vain."""
         self.answers()
+        if self.observed and (timeout is not None or self._end_due() is None):
+            if timeout is None and self.beside:
+                status = self._ends_beside(0)
+                assert status is not None
+                return status
+            if timeout is None:
+                self.block("how it ended was not recorded: level causal records it")
+            elif self._outlasts():
+                self._session.driver.gate.never(self.call.id, timeout).wait()
+                return Expired(timeout)
         while True:
             index, name = self.next(STATUS)
             if index is None:
                 break
-            if name == EXPIRED and timed:
+            if name == EXPIRED and timeout is not None:
                 return self.expires(index)
             if name == EXPIRED and self._end_due() is None:
                 break
@@ -426,6 +462,30 @@ class Child:
         assert self.played is not None
         end = self.played.exchange.end
         return None if end is None or end.how != "complete" else len(self.played.exchange.parts)
+
+    def _ends_beside(self, options: int) -> int | None:
+        """At replay: how the process ends that runs in its place, where nothing says how it did."""
+        assert process_real.waitpid is not None
+        self._session.driver.gate.ripe(None)
+        with lanes.Outside():
+            pid, status = process_real.waitpid(self.beside, options)
+        if not pid:
+            return None
+        self.beside = 0
+        return os.waitstatus_to_exitcode(status)
+
+    def _outlasts(self) -> bool:
+        """At replay: whether it goes on until the program ends it, which it has not."""
+        assert self.played is not None
+        end = self.played.exchange.end
+        if end is None or end.how != "complete":
+            return True
+        return not self.signalled and -int(end.values.get(a.PROCESS_EXIT_CODE, 0)) in ENDED_BY
+
+    def _exit_due(self) -> Delivery | None:
+        assert self.played is not None
+        end = self.played.exchange.end
+        return end.delivery if end is not None and end.how == "complete" else None
 
     def exits(self, at: Delivery | None) -> int:
         """At replay: its end is there, with all that it did; its exit status."""
@@ -470,6 +530,9 @@ class Child:
         if end is not None:
             end.drain()
 
+
+_pids: Final = itertools.count(1 << 22)
+"""For children whose pid is on no tape: no system gives such ones."""
 
 CHILDREN: Final[dict[int, Child]] = {}
 """Children of this process that run, by pid."""

@@ -6,6 +6,7 @@ levels above have, and every replay.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 from collections.abc import Callable, Mapping
@@ -21,6 +22,8 @@ from playhead_semconv import attributes as a
 from playhead_semconv.facts import EndedHow, ErrorRecord
 
 KIND: Final = "process"
+
+EXPIRED: Final = "status.expired"
 
 STREAM_LIMIT_BYTES: Final = 8 << 20
 """Of what is read from one stream beyond this, the tape holds the sizes only."""
@@ -68,7 +71,7 @@ class Observed:
     @property
     def passes(self) -> bool:
         """Whether nothing is recorded of it any more: the session is over, or this is a fork of ours."""
-        return current() is not self._session or self.call.inherited or self.call.ended is not None
+        return current() is not self._session or self.call.inherited
 
     @property
     def name(self) -> str:
@@ -95,6 +98,14 @@ class Observed:
         if data is not None and size:
             self.learned(stream, data)
         return data
+
+    def expired(self, timeout: float) -> None:
+        """The program has waited for it in vain."""
+        try:
+            more = {a.PLAYHEAD_PROCESS_STREAM: EXPIRED}
+            self.call.part(json.dumps(timeout).encode(), self._at(), more)
+        except Exception:
+            log.debug("playhead could not record that a process was waited for", exc_info=True)
 
     def learned(self, stream: str, data: bytes) -> None:
         """The program has read ``data``; nothing: the stream is at its end."""
@@ -129,7 +140,7 @@ class Observed:
 
     def exited(self, status: int, *, in_turn: bool = True) -> None:
         """It has ended. ``status``: as `subprocess` gives it, negative for a signal."""
-        if not self.passes:
+        if not self.passes and self.call.ended is None:
             self._end("complete", {a.PROCESS_EXIT_CODE: status})
 
     def left(self, pid: int) -> None:
@@ -159,7 +170,8 @@ class Observed:
         try:
             at = None if how == "abandoned" else self._at()
             told = {**(values or {}), a.PROCESS_PID: self.pid} if self.pid else values
-            self.call.end(how, at, error, values=told)
+            # What its pipes still hold is read after its end.
+            self.call.end(how, at, error, values=told, goes_on=how == "complete")
             self._session.closed(self)
         except Exception:
             log.debug("playhead could not record the end of a process", exc_info=True)

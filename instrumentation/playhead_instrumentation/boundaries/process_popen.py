@@ -148,7 +148,7 @@ def _wait(module: Any, original: Any, popen: Any, timeout: float | None) -> Any:
     if child is None or popen.returncode is not None:
         return original(popen, timeout)
     if child.played is not None:
-        status = child.wait(timed=timeout is not None)
+        status = child.wait(timeout)
         if isinstance(status, Expired):
             raise module.TimeoutExpired(popen.args, status.timeout)
         popen.returncode = status

@@ -130,11 +130,17 @@ def _communicate(communicate: Any, popen: Any, *args: Any, **kwargs: Any) -> Any
     if observed is None:
         return communicate(popen, *args, **kwargs)
     ended = False
+    timeout: Any = None
     try:
         result = communicate(popen, *args, **kwargs)
         ended = True
-    finally:  # of a wait that was in vain, too
+    except Exception as error:
+        timeout = getattr(error, "timeout", None)
+        raise
+    finally:
         _tell_read(observed, popen, ended=ended)
+        if isinstance(timeout, int | float):
+            observed.expired(timeout)
     return result
 
 
@@ -150,7 +156,8 @@ def _tell_read(observed: Observed, popen: Any, *, ended: bool) -> None:
 def _handle_exitstatus(handle_exitstatus: Any, popen: Any, *args: Any, **kwargs: Any) -> Any:
     result = handle_exitstatus(popen, *args, **kwargs)
     observed = _observed(popen)
-    if observed is not None and popen.returncode is not None:
+    # Of a program that could not be started it is asked before the error is raised.
+    if observed is not None and observed.pid and popen.returncode is not None:
         observed.exited(popen.returncode)
     return result
 

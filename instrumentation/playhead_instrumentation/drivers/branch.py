@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from playhead_instrumentation.drivers.player import Player
+from playhead_instrumentation.drivers.player import Found, Player
 from playhead_instrumentation.drivers.verdict import Live, Played, Refused, Verdict
 from playhead_semconv.connections import goes_on, stays_open
 from playhead_semconv.errors import Mismatch, OutcomeUnknown, PlayheadError, WorldBlocked
@@ -85,7 +85,7 @@ class Branch(Player):
         with self._lock:
             found = self.find(id, ask, body)
             if found is not None:
-                self._left[found.id.lane] -= 1
+                self._left[found.exchange.id.lane] -= 1
             elif self._left[id.lane] > 0:
                 error = self.refusal(id, ask, body)
                 if self._plan.agrees or self._plan.offline:
@@ -93,7 +93,8 @@ class Branch(Player):
                 self._parts(error)
         return self._goes(id, ask, body) if found is None else self._found(id, ask, body, found)
 
-    def _found(self, id: ExchangeId, ask: Ask, body: bytes, found: Exchange) -> Verdict:
+    def _found(self, id: ExchangeId, ask: Ask, body: bytes, match: Found) -> Verdict:
+        found = match.exchange
         known = str(found.id)
         if known in self._plan.edits:
             return self._goes(id, ask, body, found)
@@ -102,9 +103,9 @@ class Branch(Player):
                 return Played(
                     found, Fidelity.CHANGED, self._tape.instance, self._tape.read, elsewhere=False
                 )
-            return self._played(found, id)
+            return self._played(match, id)
         if goes_on(found):
-            return replace(self._played(found, id), reopen=self._plan.reopen)
+            return replace(self._played(match, id), reopen=self._plan.reopen)
         if found.ask.effect == "write":
             unknown = self._plan.unknown.get(known)
             if unknown is None:

@@ -202,9 +202,11 @@ class Call:
         number, self._sent = self._sent, self._sent + 1
         verdict = self.verdict
         body = Content(b"", len(kept), kept if self._driver.content else None)
+        found = verdict.difference(number, kept, values) if isinstance(verdict, Played) else ""
+        if isinstance(found, str) and found:
+            values[a.PLAYHEAD_VOLATILE_PAIRS] = found
         self._append(e.PLAYHEAD_EXCHANGE_DATA, values, body)
-        found = verdict.difference(number, kept, values) if isinstance(verdict, Played) else None
-        if found is not None:
+        if not isinstance(found, str):
             error = ExchangeUnmatched(
                 f"message {number + 1} is not the one on the tape",
                 cause=f"first difference at {found.path}: tape {found.tape}, now {found.now}",

@@ -74,6 +74,8 @@ class Driver:
         self.allowed = allowed
         """What a replay may do for real."""
         self._source = source
+        self.above: dict[int, int] = {}
+        """The lane above each lane that is on the tape, by hash."""
         self._bodies = Bodies(redactor.body)
         self._bodies_of = sink.instance
         self.reads = Reads(sink, self.declare, tape, content=redactor.content)
@@ -143,6 +145,8 @@ class Driver:
                 kept = verdict.read(recorded.ask.body)
                 content = Content(recorded.ask.body.digest, len(kept), kept)
             attributes[a.PLAYHEAD_FIDELITY] = verdict.fidelity
+            if verdict.pairs is not None:
+                attributes[a.PLAYHEAD_VOLATILE_PAIRS] = verdict.pairs
             attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = verdict.instance.hex()
             attributes[a.PLAYHEAD_ORIGIN_SEQ] = recorded.first_seq
             if content.digest == recorded.ask.body.digest and verdict.elsewhere:
@@ -243,8 +247,10 @@ class Driver:
     def declare(self, lane: lanes.Lane) -> None:
         """Put the name of ``lane`` and of those above it on the tape, once."""
         instance = self.sink.instance
-        if lane.parent is not None and lane.parent.declared_on != instance:
-            self.declare(lane.parent)
+        if lane.parent is not None:
+            self.above[lane.hash] = lane.parent.hash
+            if lane.parent.declared_on != instance:
+                self.declare(lane.parent)
         lane.declared_on = instance
         self._append_lane(lane)
 

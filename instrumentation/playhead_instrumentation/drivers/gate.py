@@ -63,6 +63,10 @@ class Gate(Protocol):
         """
         ...
 
+    def ripe(self, due: Delivery | None) -> bool:
+        """Whether the time of a recorded delivery has come, for who only looks; None: of none."""
+        ...
+
     def skip(self, dues: Iterable[Delivery]) -> None:
         """Nobody will come for what was delivered then."""
         ...
@@ -100,6 +104,10 @@ class OpenGate:
     def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
         """A live thing comes when it comes."""
         return self
+
+    def ripe(self, due: Delivery | None) -> bool:
+        """What is live is there."""
+        return True
 
     def skip(self, dues: Iterable[Delivery]) -> None:
         """Nothing is waited for."""

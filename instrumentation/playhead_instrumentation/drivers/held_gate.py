@@ -60,6 +60,10 @@ class HeldGate:
     def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
         """Something will not come."""
 
+    def ripe(self, due: Delivery | None) -> bool:
+        """Who only looks finds what the tape says."""
+        return True
+
     @abstractmethod
     def skip(self, dues: Iterable[Delivery]) -> None:
         """Nobody will come for these."""

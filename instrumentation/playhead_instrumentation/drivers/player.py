@@ -9,27 +9,43 @@ tape is. Bodies are compared by digest; as JSON values only where no digest fits
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
 from playhead_instrumentation.drivers.schedule import Order
 from playhead_instrumentation.drivers.shelf import Shelf
+from playhead_instrumentation.drivers.translated import TranslatedParts
 from playhead_instrumentation.drivers.verdict import LIVE, Live, Played, Refused, Verdict
+from playhead_instrumentation.drivers.volatile import HandedOut, Proposal, Volatile
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.difference import Difference, body_difference
 from playhead_semconv.errors import ExchangeExhausted, ExchangeUnmatched, TapeError
 from playhead_semconv.facts import Ask, Delivery, Exchange, ExchangeId, Fidelity, digest_of
 from playhead_semconv.folds import level_of
+from playhead_semconv.multipart import plain
 from playhead_semconv.tapes import IndexedTape
+from playhead_semconv.volatile import Request
 
-Request: TypeAlias = tuple[str, str, bytes]
+Question: TypeAlias = tuple[str, str, bytes]
 """Kind, key, and digest of the body."""
+
+
+CANDIDATES = 64
+"""So many recordings are compared leaf by leaf, of the asking lane and of the others."""
+
+
+class Found(NamedTuple):
+    """The recording of a request."""
+
+    exchange: Exchange
+    pairs: str | None = None
+    """What was handed out in the place of recorded values, as it stands on the tape; None: nothing."""
 
 
 class Recording(NamedTuple):
@@ -40,9 +56,6 @@ class Recording(NamedTuple):
     digest: bytes
 
 
-_BOUNDARY = re.compile(rb"\A--([^\r\n]{8,70})\r\n")
-
-
 class Player:
     """Answers from a tape. Safe from any thread."""
 
@@ -51,6 +64,11 @@ class Player:
 
     def __init__(self, tape: IndexedTape, allowed: Allowed = NOTHING) -> None:
         self._tape = tape
+        self.handed = HandedOut()
+        """What the replay's clock and entropy gave the program, and no tape holds."""
+        self.volatile = Volatile(self.handed, _stretch(tape))
+        self.on_match: Callable[[Exchange], None] = _nobody
+        """Told of each recording that answers."""
         self._allowed = allowed
         self._lane_names: dict[int, str] = {}
         self.lane_ends: dict[int, Delivery] = {}
@@ -79,7 +97,7 @@ class Player:
         self._recordings: list[Recording] = []
         self.requests: list[Played] = []
         """Those that came to the program."""
-        self._shelf: Shelf[Request] = Shelf()
+        self._shelf: Shelf[Question] = Shelf()
         self._canonical: dict[tuple[str, str], Shelf[bytes]] = {}
         """By kind and key; made when a body fits by no digest."""
         self._of_tool: dict[tuple[int, str], deque[int]] | None = None
@@ -93,6 +111,7 @@ class Player:
                 self._keep(exchange)
             else:
                 self.requests.append(Played(exchange, Fidelity.EXACT, tape.instance, tape.read))
+        self._first_unused = 0
         self._expected = deque(self.requests)
         self.order.add(self.lane_ends.values())
         self.order.add(self.wakes.values())
@@ -126,14 +145,14 @@ class Player:
             return LIVE
         return Refused(self.refusal(id, ask, body))
 
-    def find(self, id: ExchangeId, ask: Ask, body: bytes) -> Exchange | None:
+    def find(self, id: ExchangeId, ask: Ask, body: bytes) -> Found | None:
         """The recording of a request, which is used from then on; None where there is none left."""
         for digest in _digests(ask):
             found = self._shelf.take((ask.kind, ask.key, digest), id.lane)
             if found is not None:
-                return self._exchange(found[0])
+                return Found(self._exchange(found[0]))
         number = self._alike(ask, body, id.lane)
-        return None if number is None else self._exchange(number)
+        return self._varied(ask, body, id.lane) if number is None else Found(self._exchange(number))
 
     def exchanges(self) -> Iterator[Exchange]:
         """The recordings, in order of their requests."""
@@ -146,6 +165,14 @@ class Player:
             for number in range(len(self._recordings))
             if not self._shelf.used(number)
         )
+
+    def unasked_ns(self) -> int | None:
+        """When the first recorded request was made that nobody has made yet; None: all were made."""
+        number = self._first_unused
+        while number < len(self._recordings) and self._shelf.used(number):
+            number += 1
+        self._first_unused = number
+        return self._exchange(number).time_ns if number < len(self._recordings) else None
 
     def ended(self, id: ExchangeId) -> None:
         """Nothing depends on it."""
@@ -169,9 +196,64 @@ class Player:
         assert found is not None
         return found
 
-    def _played(self, recording: Exchange, id: ExchangeId) -> Played:
-        fidelity = Fidelity.EXACT if recording.id == id else Fidelity.MOVED
-        return Played(recording, fidelity, self._tape.instance, self._tape.read)
+    def _played(self, found: Found, id: ExchangeId) -> Played:
+        recording, pairs = found
+        self.on_match(recording)
+        # Where only exchanges are recorded, nothing says in which order lanes ask.
+        here = recording.id == id or self.level == "exchanges"
+        fidelity = Fidelity.EXACT if here else Fidelity.MOVED
+        return Played(
+            recording,
+            fidelity if pairs is None else Fidelity.VOLATILE,
+            self._tape.instance,
+            self._tape.read,
+            pairs=pairs,
+            varied=self._pairs,
+            translated=self._translated(recording),
+        )
+
+    def _translated(self, recording: Exchange) -> TranslatedParts | None:
+        if not len(self.volatile) or is_encoded(recording):
+            return None
+        parts = (self._tape.read(part.data) for part in recording.parts)
+        return TranslatedParts(parts, self.volatile.translated_parts)
+
+    def _varied(self, ask: Ask, body: bytes, lane: int) -> Found | None:
+        """A recording that differs in nothing but what was handed out, of this lane first."""
+        if not self.handed:
+            return None
+        now = Request.of(plain(body), ask.key)
+        for number in self._candidates(ask.kind, lane):
+            recorded = self._exchange(number)
+            pairs = self._pairs(
+                Request.of(plain(self._body_of(number)), recorded.ask.key),
+                now,
+                lambda number=number: self._shelf.use(number),
+            )
+            if pairs is not None:
+                return Found(recorded, pairs)
+        return None
+
+    def _candidates(self, kind: str, lane: int) -> Iterator[int]:
+        """Unused recordings, at most so many that a look at all takes no long time."""
+        alike = [number for number, one in enumerate(self._recordings) if one.id.kind == kind]
+        here = (number for number in alike if self._recordings[number].id.lane == lane)
+        yield from islice((number for number in here if not self._shelf.used(number)), CANDIDATES)
+        if self.level == "exchanges":
+            there = (number for number in alike if self._recordings[number].id.lane != lane)
+            yield from islice((number for number in there if not self._shelf.used(number)), CANDIDATES)
+
+    def _pairs(
+        self, recorded: Request, now: Request, use: Callable[[], bool] = lambda: True
+    ) -> str | None:
+        """What was handed out in the place of recorded values; None where they differ in more.
+
+        ``use``: takes what the recorded one stands for; False where somebody else has.
+        """
+        proposal = self.volatile.compare(recorded, now)
+        if not isinstance(proposal, Proposal) or not use():
+            return None
+        return None if self.volatile.accept(proposal) is not None else proposal.text
 
     def _alike(self, ask: Ask, body: bytes, lane: int) -> int | None:
         """A recording whose body says the same in other bytes."""
@@ -251,6 +333,22 @@ def deliveries(exchanges: Iterable[Exchange]) -> Iterator[Delivery]:
         yield from played.deliveries()
 
 
+def is_encoded(exchange: Exchange) -> bool:
+    """Whether the bytes of an answer are compressed."""
+    headers: list[list[str]] = exchange.head.get(a.PLAYHEAD_HTTP_HEADERS) or []
+    return any(name.lower() == "content-encoding" for name, *_ in headers)
+
+
+def _stretch(tape: IndexedTape) -> tuple[int, int]:
+    """First and last time on a tape, in nanoseconds since the epoch."""
+    first = next((fact.time_ns for fact in tape.facts()), 0)
+    return first, max((fact.time_ns for fact in tape.facts()), default=first)
+
+
+def _nobody(exchange: Exchange) -> None:
+    """No-op callback."""
+
+
 def _digests(ask: Ask) -> list[bytes]:
     """Under which digests a request is found: of the body that the program made, and keyed, of what was
     redacted in it."""
@@ -275,5 +373,4 @@ def canonical(body: bytes) -> bytes:
             return json.dumps(json.loads(body), sort_keys=True, separators=(",", ":")).encode()
         except ValueError:
             return body
-    found = _BOUNDARY.match(body)
-    return body if found is None else body.replace(found[1], b"boundary")
+    return plain(body)

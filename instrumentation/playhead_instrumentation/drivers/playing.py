@@ -16,12 +16,17 @@ from playhead_instrumentation.drivers.opening import Opening
 from playhead_instrumentation.drivers.played_files import PlayedFiles
 from playhead_instrumentation.drivers.player import Player, deliveries
 from playhead_instrumentation.drivers.printed import Printed
+from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.drivers.standstill import Standstill
 from playhead_instrumentation.drivers.states import States
 from playhead_instrumentation.drivers.tape_gate import TapeGate
+from playhead_instrumentation.drivers.virtual.gate import VirtualGate, started_ns, times_of
+from playhead_instrumentation.drivers.virtual.reads import VirtualReads
+from playhead_instrumentation.drivers.virtual.time import FlowingTime, VirtualTime
 from playhead_instrumentation.drivers.wakes import Wakes
 from playhead_instrumentation.workspace import Workspace
 from playhead_semconv import events as e
+from playhead_semconv.boundaries import EXCHANGES
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Delivery
 from playhead_semconv.plans import Plan
@@ -34,10 +39,19 @@ def open_player(opening: Opening, tape: IndexedTape, scratch: str) -> Driver:
         return _open_branch(opening, tape, opening.plan, scratch)
     sink, redactor, allowed = opening.sink, opening.redactor, opening.allowed
     player = Player(tape, allowed)
-    gate = TapeGate(player.order, level=player.level, spun=player.spun)
+    if player.level == EXCHANGES:
+        time = VirtualTime(started_ns(tape))
+        gate = virtual = VirtualGate(time, times_of(tape), level=player.level)
+        virtual.unasked_ns = player.unasked_ns
+    else:
+        time = FlowingTime(started_ns(tape))
+        gate, virtual = TapeGate(player.order, level=player.level, spun=player.spun), None
     driver = Driver(sink, redactor, player, gate, tape, allowed)
     driver.lane_ends = player.lane_ends
-    driver.wakes = Wakes(sink, gate, driver.reads, driver.declare, player.wakes)
+    driver.reads = _reads(opening, driver, player, tape, time)
+    if virtual is not None:
+        virtual.above = driver.above
+    driver.wakes = Wakes(sink, gate, driver.reads, driver.declare, player.wakes, kept=virtual is None)
     gate.on_moved = driver.moved
     _expect(driver, player, player.order)
     limit_bytes = opening.file_limit_bytes
@@ -51,6 +65,19 @@ def open_player(opening: Opening, tape: IndexedTape, scratch: str) -> Driver:
     return driver
 
 
+def _reads(
+    opening: Opening, driver: Driver, player: Player, tape: IndexedTape, time: VirtualTime
+) -> Reads:
+    """Who answers what the program reads of clocks and entropy; ``time``: where they are on no tape."""
+    driver.reads.on_drawn = player.handed.note
+    if {"clock", "entropy"} <= set(opening.boundaries):
+        return driver.reads
+    player.on_match = lambda recording: time.to(recording.time_ns)
+    reads = VirtualReads(opening.sink, driver.declare, tape, time, player.handed, opening.boundaries)
+    reads.on_drawn = player.handed.note
+    return reads
+
+
 def dies_with(driver: Driver, tape: IndexedTape) -> None:
     """A child that was killed when recorded (its ``tape`` has no end) ends where its tape does."""
     gate = driver.gate
@@ -62,7 +89,7 @@ def dies_with(driver: Driver, tape: IndexedTape) -> None:
 def ends_at_standstill(driver: Driver, tape: IndexedTape) -> None:
     """A replay of ``tape`` in which nobody goes on any more says so, and ends as by SIGKILL."""
     gate = driver.gate
-    if type(gate) is not TapeGate or driver.allowed:
+    if not isinstance(gate, TapeGate) or isinstance(gate, BranchGate) or driver.allowed:
         return
 
     def ends(threads: list[str]) -> None:
@@ -84,11 +111,13 @@ def _open_branch(opening: Opening, tape: IndexedTape, plan: Plan, scratch: str) 
     """The driver of a fork or a resume."""
     sink, redactor, say = opening.sink, opening.redactor, opening.say
     branch = Branch(tape, plan)
+    time = FlowingTime(started_ns(tape))
     asked = deliveries([*branch.answered(), *branch.came()])
     order = [*asked, *branch.lane_ends.values(), *branch.wakes.values()]
     gate = BranchGate(order, level=branch.level, spun=branch.spun, going=branch.going)
     driver = Driver(sink, redactor, branch, gate, tape)
     driver.lane_ends = branch.lane_ends
+    driver.reads = _reads(opening, driver, branch, tape, time)
     driver.printed = printed = Printed(tape, redactor.text)
     ends = Wakes(sink, gate, driver.reads, driver.declare, branch.wakes, goes_on=True)
     driver.wakes = ends

@@ -57,6 +57,8 @@ class Reads:
         self._ahead: dict[str, Any] = {}
         """How far a clock of the tape is ahead of the real one, by kind."""
         self._tape = tape
+        self.on_drawn: Callable[[object], None] | None = None
+        """Told of what is drawn of sources that are on no tape; set at a replay."""
         self.past_tape: Callable[[], None] = lambda: None
         """Told where the tape does not answer."""
         self._recorded: dict[tuple[int, str], array[int]] = {}
@@ -88,16 +90,21 @@ class Reads:
             return value
         data = self._next(self._tape, lane, kind)
         if data is None:
-            self.past_tape()
-            value: Any = live()
-            if since:
-                value += self._ahead.get(kind, 0)
-            self._keep(lane, kind, _encode(value), Fidelity.LIVE)
-            return value
-        value = _decode(data)
+            return self._unrecorded(lane, kind, live, since)
+        value: Any = _decode(data)
         if since:
             self._ahead[kind] = value - live()
         self._keep(lane, kind, data, Fidelity.EXACT)
+        return value
+
+    def notes(self, value: T) -> T:
+        """The program has drawn ``value`` of a source that is on no tape."""
+        if self.on_drawn is not None:
+            self.on_drawn(value)
+        return value
+
+    def drew(self, value: T) -> T:
+        """The program has drawn ``value`` of a generator whose state is on the tape."""
         return value
 
     def forget(self) -> None:
@@ -107,6 +114,15 @@ class Reads:
     def ahead(self, kind: str) -> Any:
         """How far a clock of the tape is ahead of the real one."""
         return self._ahead.get(kind, 0)
+
+    def _unrecorded(self, lane: lanes.Lane, kind: str, live: Callable[[], Any], since: bool) -> Any:
+        """What the tape does not hold."""
+        self.past_tape()
+        value = live()
+        if since:
+            value += self._ahead.get(kind, 0)
+        self._keep(lane, kind, _encode(value), Fidelity.LIVE)
+        return value
 
     def _next(self, tape: IndexedTape, lane: lanes.Lane, kind: str) -> bytes | None:
         """What ``tape`` answers; None where it does not."""

@@ -11,6 +11,7 @@ from playhead_semconv.difference import Difference, message_difference, shown
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Ask, Content, Delivery, End, Exchange, ExchangeId, Fidelity
 from playhead_semconv.plans import Edit, Reopen
+from playhead_semconv.volatile import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +40,17 @@ class Played:
     """Whether that tape holds them: the tape of now does not repeat them."""
     reopen: Reopen | None = None
     """Of a connection that the tape leaves open: how the world is to go on with it. None: it ended."""
+    pairs: str | None = None
+    """What the request holds in the place of recorded values, as it stands on the tape."""
+    varied: Callable[[Request, Request], str | None] = lambda recorded, now: None
+    """The same of two messages; None where they differ in more."""
+    translated: Callable[[int], bytes] | None = None
+    """Gives parts with the values of now, by number; None: they are as they were."""
 
     def part(self, index: int) -> bytes:
         """The bytes of one of its parts."""
+        if self.translated is not None:
+            return self.translated(index)
         return self.read(self.exchange.parts[index].data)
 
     def deliveries(self, start: int = 0) -> Iterator[Delivery]:
@@ -82,16 +91,20 @@ class Played:
             return exchange.parts[index - 1].after
         return exchange.end.after if exchange.end is not None else 0
 
-    def difference(self, number: int, data: bytes, attributes: Mapping[str, Any]) -> Difference | None:
-        """How a message that the program sends differs from the recorded one; numbers from 0."""
+    def difference(self, number: int, data: bytes, attributes: Mapping[str, Any]) -> Difference | str:
+        """How a message that the program sends differs from the recorded one; numbers from 0.
+
+        A text: not at all, or only in values that were handed out, which it names as a tape does.
+        """
         recorded = self.exchange.sent
         if number >= len(recorded):
             return Difference(f"message {number + 1}", "(absent)", shown(data))
-        return message_difference(
-            number,
-            (self.read(recorded[number].data), recorded[number].attributes),
-            (data, attributes),
-        )
+        before = self.read(recorded[number].data)
+        sides = (before, recorded[number].attributes), (data, attributes)
+        found = message_difference(number, *sides)
+        if found is None:
+            return ""
+        return self.varied(Request.of(before), Request.of(data)) or found
 
 
 def _is_left(end: End) -> bool:

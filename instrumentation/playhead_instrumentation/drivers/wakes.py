@@ -44,10 +44,12 @@ class Wakes:
         dues: Mapping[ExchangeId, Delivery] | None = None,
         *,
         goes_on: bool = False,
+        kept: bool = True,
     ) -> None:
         """``dues``: when what ended by time ended, on the tape that is played; None: none is.
 
-        ``goes_on``: what is not on it ends by time in the world.
+        ``goes_on``: what is not on it ends by time in the world. ``kept``: whether the ends are put on
+        the tape.
         """
         self.gate: Final = gate
         self.reads: Final = reads
@@ -55,6 +57,7 @@ class Wakes:
         self._declare = declare
         self._dues = dues
         self._goes_on = goes_on
+        self._kept = kept
         self._instance = sink.instance
 
     def open(self, kind: str, lane: lanes.Lane, after_s: float) -> Wake:
@@ -76,6 +79,8 @@ class Wakes:
 
     def over(self, lane: lanes.Lane, id: ExchangeId, at: Delivery | None) -> None:
         """It ended by time."""
+        if not self._kept:
+            return
         try:
             if lane.declared_on != self._sink.instance:
                 self._declare(lane)
@@ -237,6 +242,8 @@ def _hook_futures(patches: Patches) -> None:
         patches.put(futures, "time", SimpleNamespace(monotonic=waited_s))
 
 
+IN_ORDER = ("exchanges", "strict")
+
 _kept: Wakes | None = None
 _thread = threading.local()
 _threads: dict[int, threading.Thread] = vars(threading)["_active"]
@@ -259,9 +266,9 @@ def opened(kind: str, after_s: float = 0.0) -> Wake | None:
 
 
 def opened_in_order(kind: str, after_s: float) -> Wake | None:
-    """The same of what ends as recorded only where one thread runs at a time."""
+    """The same of what ends as recorded only where one thread runs at a time, or time is virtual."""
     wakes = _kept
-    return opened(kind, after_s) if wakes is not None and wakes.gate.level == "strict" else None
+    return opened(kind, after_s) if wakes is not None and wakes.gate.level in IN_ORDER else None
 
 
 def _is_program() -> bool:

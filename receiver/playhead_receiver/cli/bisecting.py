@@ -48,7 +48,7 @@ def judged(session: Session, golden: Path, *, python: str, cwd: str, checks: Seq
         return UNJUDGED
     for line in done.report.lines():
         sys.stdout.write(f"{line}\n")
-    return GOOD if done.report.verdict == "identical" else BAD
+    return GOOD if done.report.exit_code == 0 else BAD
 
 
 def _replayed(golden: Path, python: str, cwd: str, checks: Sequence[Path]) -> Replay:

@@ -11,7 +11,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fidelity
 
-PLAYED = (Fidelity.EXACT, Fidelity.MOVED, Fidelity.CHANGED)
+PLAYED = (Fidelity.EXACT, Fidelity.VOLATILE, Fidelity.MOVED, Fidelity.CHANGED)
 PRINTS = ("stdout", "stderr")
 
 

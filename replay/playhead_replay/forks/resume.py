@@ -9,20 +9,27 @@ from playhead_replay.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.forks.cut import CutTape, end_of_life, is_fork, is_worker, unanswered
 from playhead_replay.launch import require_whole
 from playhead_replay.run import Run, held
+from playhead_semconv.boundaries import had
 from playhead_semconv.connections import STDIO, is_server, may_not_repeat
 from playhead_semconv.errors import UsageError
 from playhead_semconv.plans import Plan, Reopen, Unknown
 from playhead_semconv.seams import Tape
 
+CHANGES = ("files", "sqlite")
+"""Boundaries that know what a run has changed."""
+
 Decide = Callable[[RecordedExchange], Unknown]
 """What becomes of something that writes, was sent, and was not answered."""
 
 
-def resume_of(run: Run, decide: Decide, reopen: Reopen | None = None) -> tuple[CutTape, Plan]:
+def resume_of(
+    run: Run, decide: Decide, reopen: Reopen | None = None, *, repeat_effects: bool = False
+) -> tuple[CutTape, Plan]:
     """The tape that is played, and the plan.
 
-    `UsageError` where ``run`` has come to its end, `TapeGap` and `TapeMissing` where its tape is not
-    whole.
+    ``repeat_effects``: whether changes to files and databases may be made again that no tape holds.
+    `UsageError` where ``run`` has come to its end, or changes would be made again that may not be;
+    `TapeGap` and `TapeMissing` where its tape is not whole.
     """
     if run.status == "success":
         raise UsageError(
@@ -30,6 +37,14 @@ def resume_of(run: Run, decide: Decide, reopen: Reopen | None = None) -> tuple[C
             hint=f"play it and go on from a step: playhead fork {run.name}:STEP",
         )
     require_whole(run)
+    start = next(run.tape.facts()).attributes
+    left_out = [name for name in CHANGES if name not in had(start)]
+    if left_out and not repeat_effects:
+        raise UsageError(
+            f"what {run.name} has changed in files and databases would be changed again",
+            cause=f"it was recorded without {' and '.join(left_out)}: level causal has them",
+            hint=f"where that does no harm: playhead resume {run.name} --repeat-effects",
+        )
     tape = CutTape(run.tape, end_of_life(run.tape))
     how = reopened(tape, reopen, f"playhead resume {run.name}")
     unknown = decisions(unanswered(tape), decide)

@@ -35,10 +35,10 @@ def test_environment_and_flags_win_over_files(tmp_path: Path, environ: dict[str,
     write(tmp_path / "pyproject.toml", '[tool.playhead]\nagent = "file"\nlevel = "file"\n')
     found = resolved_settings(
         {**environ, "PLAYHEAD_AGENT": "environment", "PLAYHEAD_LEVEL": "environment"},
-        flags={"level": "flag"},
+        flags={"level": "strict"},
         cwd=tmp_path,
     )
-    assert (found.settings.agent, found.settings.level) == ("environment", "flag")
+    assert (found.settings.agent, found.settings.level) == ("environment", "strict")
 
 
 def test_one_file_may_be_named_or_none_at_all(tmp_path: Path, environ: dict[str, str]):

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
-from playhead_instrumentation import lanes
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.tape_gate import AtOnce, TapeGate
-from playhead_instrumentation.drivers.virtual.schedule import VirtualSchedule
+from playhead_instrumentation.drivers.virtual.schedule import Ends, VirtualSchedule
 from playhead_instrumentation.drivers.virtual.time import POLL_NS, VirtualTime
 from playhead_instrumentation.drivers.waiting import Waiting
 from playhead_semconv.facts import Delivery, ExchangeId
+from playhead_semconv.tapes import IndexedTape
 
-PLAIN_TIMERS = ("sleep", "timer._set_result_unless_cancelled")
-"""Timers that end nothing but themselves: `time.sleep`, `asyncio.sleep`."""
-
-TIMEOUTS = ("wait", "join", "lock", "get")
+WAITS = ("wait", "join", "lock", "get")
 """Waits of threads that time would end."""
 
-ENDING = (
+CANCELS = (
     "timer.Timeout.",
     "timer.CancelScope.",
-    "timer._release_waiter",
     "timer.TimerContext.",
     "timer._timeout",
     "timer.timeout",
 )
-"""How the names of timers begin that end somebody's wait: asyncio, anyio, aiohttp, async_timeout."""
+"""How the names of timers begin that cancel who waits: asyncio, anyio, aiohttp, async_timeout."""
+
+RELEASES = "timer._release_waiter"
+"""Of `asyncio.wait`, and of `asyncio.wait_for` until Python 3.11."""
 
 
 class VirtualGate(TapeGate):
@@ -34,19 +35,17 @@ class VirtualGate(TapeGate):
 
     def __init__(self, time: VirtualTime, times_ns: dict[Delivery, int], *, level: str) -> None:
         """``times_ns``: when each delivery of the tape was made, since the epoch."""
-        self._times: VirtualSchedule[Waiting] = VirtualSchedule(time, times_ns, self._is_within)
-        self._time = time
-        self._parents: dict[int, int] = {}
+        self.time: Final = time
+        self.above: Mapping[int, int] = {}
         """Lane above a lane, by hash."""
+        self.unasked_ns: Callable[[], int | None] = lambda: None
+        """See `VirtualSchedule`."""
+        self._times: VirtualSchedule[Waiting] = VirtualSchedule(
+            time, times_ns, self._is_within, lambda: self.unasked_ns()
+        )
         self.on_standstill: Callable[[], None] | None = None
         """Called, and does not return, where timers go off for ever and nothing else happens."""
         super().__init__((), level=level)
-
-    def declares(self, lane: lanes.Lane) -> None:
-        """Somebody has asked something in ``lane``."""
-        while lane.parent is not None and lane.hash not in self._parents:
-            self._parents[lane.hash] = lane.parent.hash
-            lane = lane.parent
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
         """Something has come, which came at ``due`` on the tape; None: at once."""
@@ -66,7 +65,7 @@ class VirtualGate(TapeGate):
     def ripe(self, due: Delivery | None) -> bool:
         """Whether the time of a delivery has come, for who only looks; each look takes some time."""
         with self._lock:
-            self._time.passes(POLL_NS)
+            self.time.passes(POLL_NS)
             return due is not None and self._times.ripe(due)
 
     def close(self) -> None:
@@ -88,7 +87,7 @@ class VirtualGate(TapeGate):
         while lane is not None:
             if lane == timer.who.lane:
                 return True
-            lane = self._parents.get(lane)
+            lane = self.above.get(lane)
         return False
 
     def _anybody(self) -> bool:
@@ -120,9 +119,7 @@ class VirtualGate(TapeGate):
         elif waiter.after_s is None:
             self._never.append(waiter)
         else:
-            kind = "" if waiter.who is None else waiter.who.kind
-            ends = kind in TIMEOUTS or kind.startswith(ENDING)
-            self._times.timer(waiter, int(waiter.after_s * 1e9), is_timeout=ends)
+            self._times.timer(waiter, int(waiter.after_s * 1e9), _ends(waiter.who))
         return False
 
     def _passed(self, waiter: Waiting) -> Waiting | None:
@@ -136,3 +133,20 @@ class VirtualGate(TapeGate):
     def _forked(self) -> None:
         for waiter in (*self._times.waiting(), *self._never):
             self._left(waiter)
+
+
+def started_ns(tape: IndexedTape) -> int:
+    """When the process on ``tape`` started, in nanoseconds since the epoch."""
+    return next((fact.time_ns for fact in tape.facts()), 0)
+
+
+def times_of(tape: IndexedTape) -> dict[Delivery, int]:
+    """When each delivery of ``tape`` was made, in nanoseconds since the epoch."""
+    return {fact.delivery: fact.time_ns for fact in tape.facts() if fact.delivery is not None}
+
+
+def _ends(who: ExchangeId | None) -> Ends:
+    kind = "" if who is None else who.kind
+    if kind.startswith(CANCELS) or (kind.startswith(RELEASES) and sys.version_info < (3, 12)):
+        return "exchange"
+    return "wait" if kind in WAITS or kind.startswith(RELEASES) else "itself"

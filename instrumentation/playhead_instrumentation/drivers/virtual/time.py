@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 
 from playhead_instrumentation.drivers.real_time import REAL
+from playhead_instrumentation.drivers.virtual.clocks import Moment
 
 READ_NS = 1_000
 """A clock that stood still would keep a program forever that waits for a deadline by reading it."""
@@ -23,7 +23,6 @@ class VirtualTime:
         self._start_ns = self._now_ns = start_ns
         self._count_ns = int(REAL.monotonic() * 1e9)
         """What a clock with an arbitrary zero said at the start."""
-        self._reads = itertools.count(1)
 
     @property
     def now_ns(self) -> int:
@@ -41,6 +40,34 @@ class VirtualTime:
             self._now_ns += step_ns
             return self._now_ns
 
-    def counted(self, now_ns: int) -> int:
-        """The same moment on a clock with an arbitrary zero."""
-        return now_ns - self._start_ns + self._count_ns
+    def moment(self, step_ns: int = 0) -> Moment:
+        """Now, on all clocks, after ``step_ns`` more."""
+        now_ns = self.passes(step_ns)
+        passed_ns = now_ns - self._start_ns
+        return Moment(now_ns, passed_ns + self._count_ns, passed_ns)
+
+
+class FlowingTime(VirtualTime):
+    """Time that also passes in the world: of a fork, in which sleeps and timers are real."""
+
+    def __init__(self, start_ns: int) -> None:
+        super().__init__(start_ns)
+        self._seen_s = REAL.now_s()
+
+    @property
+    def now_ns(self) -> int:
+        """Since the epoch."""
+        return self.passes(0)
+
+    def to(self, time_ns: int) -> None:
+        """Go to ``time_ns``; never back."""
+        self.passes(0)
+        super().to(time_ns)
+
+    def passes(self, step_ns: int) -> int:
+        """Let some time pass, besides what has passed; the time then."""
+        with self._lock:
+            now_s = REAL.now_s()
+            self._now_ns += step_ns + max(0, int((now_s - self._seen_s) * 1e9))
+            self._seen_s = now_s
+            return self._now_ns

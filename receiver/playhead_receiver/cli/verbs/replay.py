@@ -20,7 +20,7 @@ from playhead_semconv.headers import parse_headers
 if TYPE_CHECKING:
     from playhead_replay import Replay
 
-STYLES = {"identical": "green", "diverged": "yellow", "blocked": "red"}
+STYLES = {"identical": "green", "volatile": "green", "diverged": "yellow", "blocked": "red"}
 
 
 @verb("replay", short_help="run the recorded command again, answered from its tape")
@@ -31,6 +31,16 @@ STYLES = {"identical": "green", "diverged": "yellow", "blocked": "red"}
 @click.option("--keep", type=click.Path(path_type=Path, dir_okay=False), help="Keep the replay's tape.")
 @click.option("--live", multiple=True, metavar="TOOL", help="A tool that runs for real.")
 @click.option("--allow", multiple=True, metavar="HOST", help="A host that may be reached.")
+@click.option(
+    "--repeat-effects",
+    is_flag=True,
+    help="Where nothing can keep the program from files that were not recorded: let it change them.",
+)
+@click.option(
+    "--strict-match",
+    is_flag=True,
+    help="Exit 1 where requests differ in times and random values that were not recorded.",
+)
 @check_option
 @header_option
 @click.option(
@@ -56,6 +66,8 @@ def command(
     keep: Path | None,
     live: tuple[str, ...],
     allow: tuple[str, ...],
+    repeat_effects: bool,
+    strict_match: bool,
     checks: tuple[Path, ...],
     header_lines: tuple[str, ...],
     junitxml: Path | None,
@@ -67,7 +79,8 @@ def command(
 
     Nothing goes live and the network is refused, but for what --live and --allow name. Prints the
     fidelity report; with --from first the steps from there on, all from the tape. Exit status: 0
-    identical, 1 diverged, 2 there is nothing to replay, 3 blocked.
+    identical, or volatile (requests differ in times and random values that were not recorded), 1
+    diverged, 2 there is nothing to replay, 3 blocked.
     """
     from playhead_receiver.cli.points import find_point
     from playhead_replay import replay
@@ -96,10 +109,12 @@ def command(
             keep=keep,
             live=live,
             allow=allow,
+            repeat_effects=repeat_effects,
             checks=checks,
             headers=parse_headers(header_lines),
             say=session.say,
         )
+        done.report.strict_match = strict_match
         steps = [] if found is None else list(shown_from(run, done, found.step.number))
         if found is not None and not steps:
             session.say(f"the replay did not come to step {found.step.number}")

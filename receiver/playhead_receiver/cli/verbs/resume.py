@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 @click.argument("target", metavar="[RUN]", required=False)
 @on_unknown_option
 @reopen_option
+@click.option(
+    "--repeat-effects",
+    is_flag=True,
+    help="Make changes to files again that the recording, of level exchanges, does not hold.",
+)
 @header_option
 @check_option
 @click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
@@ -44,6 +49,7 @@ def command(
     target: str | None,
     on_unknown: str,
     reopen: Reopen | None,
+    repeat_effects: bool,
     header_lines: tuple[str, ...],
     checks: tuple[Path, ...],
     python: str,
@@ -64,7 +70,7 @@ def command(
     headers = parse_headers(header_lines)
     with origin_opened(session, parse_target(target)) as (house, run):
         _require_dead(run)
-        tape, plan = resume_of(run, decide, reopen)
+        tape, plan = resume_of(run, decide, reopen, repeat_effects=repeat_effects)
         require_headers(run, headers)
         forks, plan = forked_of(run, tape, plan, decide)
         session.progress(f"resuming {run.name}")

@@ -1,0 +1,25 @@
+"""The parts of a played answer in which values of now stand for recorded ones."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+
+
+class TranslatedParts:
+    """Parts by number, each as long as it was recorded. Safe from any thread."""
+
+    def __init__(
+        self, parts: Iterable[bytes], translated: Callable[[Iterable[bytes]], Iterator[bytes]]
+    ) -> None:
+        """``parts``: as recorded; read as far as needed."""
+        self._lock = threading.Lock()
+        self._left = translated(parts)
+        self._ready: list[bytes] = []
+
+    def __call__(self, index: int) -> bytes:
+        """The bytes of one."""
+        with self._lock:
+            while index >= len(self._ready):
+                self._ready.append(next(self._left))
+            return self._ready[index]

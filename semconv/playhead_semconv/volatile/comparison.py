@@ -1,0 +1,250 @@
+"""Two requests that may differ in volatile values: leaf by leaf, and within a text place by place.
+
+A text is walked from its beginning. Where the two sides differ first, something must vouch for a span
+of the text *now* that holds the place (`Evidence`), and say what stands in its place in the recorded
+one; behind both the walk goes on. So the text between volatile values has to be equal, and the time
+taken is linear in the length of the texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, Protocol
+
+from playhead_semconv.difference import SIDE_CHARS, Difference
+from playhead_semconv.volatile.documents import (
+    Absent,
+    Document,
+    Number,
+    Unequal,
+    document,
+    is_encoded,
+    pieces,
+    unequal,
+)
+from playhead_semconv.volatile.forms import Form
+
+MOST_PLACES: Final = 10_000
+"""Volatile places of one request."""
+
+MOST_CHARS: Final = 1 << 20
+"""Of all pairs of one request, both sides."""
+
+
+class Pair(NamedTuple):
+    """A recorded value and what stands in its place now."""
+
+    recorded: str
+    now: str
+    form: str
+    """The name of a form that both have (`forms`)."""
+
+
+class Found(NamedTuple):
+    """A span of the text now, and what it stands for."""
+
+    start: int
+    end: int
+    recorded_end: int
+    """It starts as far before the recorded place as ``start`` before the place now."""
+    form: Form
+
+
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """The first place where two requests differ in something that is not volatile."""
+
+    path: str
+    """``request line``, ``$.messages[3].content``, ``header x-request-id``, …"""
+    recorded: str
+    now: str
+    """How each side reads there, at most `SIDE_CHARS` characters."""
+    why: str
+    """Why that is not volatile: a clause."""
+
+    @property
+    def difference(self) -> Difference:
+        """Without the reason."""
+        return Difference(self.path, self.recorded, self.now)
+
+    def __str__(self) -> str:
+        return f"{self.path}: tape {self.recorded}, now {self.now}: {self.why}"
+
+
+class Evidence(Protocol):
+    """What vouches for values. The answer is a span, or a clause that says why there is none."""
+
+    def in_text(self, now: str, at: int, recorded: str, recorded_at: int, since: int) -> Found | str:
+        """Vouch for a span of ``now`` with ``at`` in it or at its end. It starts at ``since`` or later.
+
+        The sides differ at ``at`` and ``recorded_at``; before these they are equal as far back as
+        ``since``. Either place may be at the end of its text. Takes a bounded time.
+        """
+        ...
+
+    def as_number(self, now: str, recorded: str) -> Form | str:
+        """Vouch for a number of a JSON document, as it is written, without its sign."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is compared of a request."""
+
+    body: Document
+    line: str = ""
+    """Method and URL."""
+    values: tuple[tuple[str, str], ...] = ()
+    """More texts, each with the name of its place, as ``("header x-request-id", "…")``."""
+
+    @classmethod
+    def of(cls, body: bytes, line: str = "", values: Iterable[tuple[str, str]] = ()) -> Request:
+        """``body``: its bytes, uncompressed; of a multipart body without its boundary."""
+        return cls(document(body), line, tuple(values))
+
+
+def compare(recorded: Request, now: Request, evidence: Evidence) -> tuple[Pair, ...] | Unlike:
+    """The pairs in which the requests differ, each once; or where they differ in something else."""
+    comparison = _Comparison(evidence)
+    found = comparison.run(recorded, now)
+    return tuple(comparison.pairs) if found is None else found
+
+
+class _Comparison:
+    def __init__(self, evidence: Evidence) -> None:
+        self.pairs: dict[Pair, None] = {}
+        self._evidence = evidence
+        self._places = 0
+        self._chars = 0
+
+    def run(self, recorded: Request, now: Request) -> Unlike | None:
+        if recorded.line != now.line:
+            found = self._line(recorded.line, now.line)
+            if found is not None:
+                return found
+        names = [[name for name, _ in values] for values in (recorded.values, now.values)]
+        if names[0] != names[1]:
+            return Unlike("values", ", ".join(names[0]), ", ".join(names[1]), "other values are there")
+        for (name, one), (_, other) in zip(recorded.values, now.values, strict=True):
+            found = None if one == other else self._text(name, one, other)
+            if found is not None:
+                return found
+        for leaf in unequal(recorded.body, now.body):
+            found = self._leaf(leaf, recorded.body.kind)
+            if found is not None:
+                return found
+        return None
+
+    def _line(self, recorded: str, now: str) -> Unlike | None:
+        if is_encoded(recorded) or is_encoded(now):
+            return self._encoded("request line", recorded, now)
+        return self._text("request line", recorded, now)
+
+    def _leaf(self, leaf: Unequal, kind: str) -> Unlike | None:
+        one, other = leaf.recorded, leaf.now
+        if isinstance(one, Number) and isinstance(other, Number):
+            return self._number(leaf.path, str(one), str(other))
+        if one is Absent.DEEP:
+            return Unlike(leaf.path, one.value, one.value, "what is nested so deep is not compared")
+        if one is Absent.ABSENT or other is Absent.ABSENT:
+            return Unlike(leaf.path, _shown(one), _shown(other), "one side does not have it")
+        if type(one) is not str or type(other) is not str:
+            return Unlike(leaf.path, _shown(one), _shown(other), "only texts and numbers are volatile")
+        if kind == "form":
+            return self._encoded(leaf.path, one, other)
+        return self._text(leaf.path, one, other)
+
+    def _number(self, path: str, recorded: str, now: str) -> Unlike | None:
+        if recorded.startswith("-") is not now.startswith("-"):
+            return Unlike(path, recorded[:SIDE_CHARS], now[:SIDE_CHARS], "the signs differ")
+        found = self._evidence.as_number(now.lstrip("-"), recorded.lstrip("-"))
+        if not isinstance(found, str):
+            found = self._keep(Pair(recorded.lstrip("-"), now.lstrip("-"), found.name))
+        return None if not found else Unlike(path, recorded[:SIDE_CHARS], now[:SIDE_CHARS], found)
+
+    def _encoded(self, path: str, recorded: str, now: str) -> Unlike | None:
+        sides = pieces(recorded), pieces(now)
+        if len(sides[0]) != len(sides[1]):
+            return Unlike(path, *excerpts(recorded, now), "they have other parts")
+        for one, other in zip(*sides, strict=True):
+            found = None if one == other else self._text(path, one, other)
+            if found is not None:
+                return found
+        return None
+
+    def _text(self, path: str, recorded: str, now: str) -> Unlike | None:
+        at = recorded_at = since = 0
+        while True:
+            shared = shared_length(now, at, recorded, recorded_at)
+            at, recorded_at = at + shared, recorded_at + shared
+            if at == len(now) and recorded_at == len(recorded):
+                return None
+            found = self._evidence.in_text(now, at, recorded, recorded_at, since)
+            if isinstance(found, str):
+                return Unlike(path, *excerpts(recorded, now, recorded_at, at), found)
+            start = recorded_at - (at - found.start)
+            pair = Pair(
+                recorded[start : found.recorded_end], now[found.start : found.end], found.form.name
+            )
+            why = self._keep(pair)
+            if why:
+                return Unlike(path, *excerpts(recorded, now, recorded_at, at), why)
+            at, recorded_at, since = found.end, found.recorded_end, found.end
+
+    def _keep(self, pair: Pair) -> str:
+        """Why there cannot be one more; empty where there can."""
+        self._places += 1
+        if pair not in self.pairs:
+            self.pairs[pair] = None
+            self._chars += len(pair.recorded) + len(pair.now)
+        if self._places > MOST_PLACES or self._chars > MOST_CHARS:
+            return f"one request may differ in {MOST_PLACES} places and {MOST_CHARS} characters"
+        return ""
+
+
+def shared_length(now: str, at: int, recorded: str, recorded_at: int) -> int:
+    """How many characters two texts share from a place in each on.
+
+    >>> shared_length("abcdef", 2, "cdxf", 0)
+    2
+    """
+    step, shared = 64, 0
+    most = min(len(now) - at, len(recorded) - recorded_at)
+    while shared < most:
+        size = min(step, most - shared)
+        start, other = at + shared, recorded_at + shared
+        if now[start : start + size] == recorded[other : other + size]:
+            shared += size
+            step = min(step * 2, 1 << 16)
+        elif size == 1:
+            break
+        else:
+            # It is in here: look in the first half, then in what is left.
+            step = size // 2
+            most = shared + size
+    return shared
+
+
+def excerpts(recorded: str, now: str, recorded_at: int = 0, at: int = 0) -> tuple[str, str]:
+    """How two texts read around a place in each, as the sides of a difference."""
+    before = min(40, at, recorded_at)
+    return _excerpt(recorded, recorded_at - before), _excerpt(now, at - before)
+
+
+def _excerpt(text: str, start: int) -> str:
+    end = start + SIDE_CHARS - 2
+    cut = text[start:end].encode("utf-8", "replace").decode()
+    return ("…" if start else "") + cut + ("…" if end < len(text) else "") or "(empty)"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Absent):
+        return value.value
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "an array"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)[:SIDE_CHARS] or "(empty)"

@@ -1,0 +1,200 @@
+"""Bodies as trees of leaves: JSON, forms and query strings, and everything else as one text."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, Literal, NamedTuple, NoReturn, cast
+from urllib.parse import unquote, unquote_plus
+
+DEEPEST: Final = 200
+"""Levels of nesting; what has more is not compared."""
+
+_FORM = re.compile(r"[^\s\"'<>{}&=]{1,256}=[^\s\"'<>{}]*")
+_ESCAPED = re.compile(r"%[0-9A-Fa-f]{2}")
+_DELIMITERS = re.compile(r"([/?&=#; ])")
+
+
+class Absent(Enum):
+    """What stands where a side has nothing, or nothing that is looked at."""
+
+    ABSENT = "(absent)"
+    DEEP = "(nested too deep)"
+
+
+class Number(str):
+    """A number of a JSON document, as it is written."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A body that was read. ``value``: of JSON, with each number a `Number`; else a text."""
+
+    kind: Literal["json", "form", "text"]
+    value: Any
+
+
+class Place(NamedTuple):
+    """Where a leaf stands, from the root."""
+
+    above: Place | None
+    step: str | int
+
+    def __str__(self) -> str:
+        steps: list[str] = []
+        place: Place | None = self
+        while place is not None:
+            step = place.step
+            steps.append(f"[{step}]" if isinstance(step, int) else f".{step[:80]}")
+            place = place.above
+        return "$" + "".join(reversed(steps))
+
+
+class Unequal(NamedTuple):
+    """Two leaves that differ; `Absent` where a side has none."""
+
+    place: Place | None
+    recorded: Any
+    now: Any
+
+    @property
+    def path(self) -> str:
+        """As a JSON path."""
+        return "$" if self.place is None else str(self.place)
+
+
+def document(body: bytes) -> Document:
+    """``body``, read. Never fails: what is neither JSON nor a form is a text.
+
+    A JSON object that has a key twice is a text, for a reader sees one of the two only.
+    """
+    start = body[:64].lstrip()[:1]
+    if start in (b"{", b"["):
+        try:
+            return Document("json", _JSON.decode(body.decode()))
+        except (ValueError, RecursionError):
+            pass
+    try:
+        text = body.decode()
+    except UnicodeDecodeError:
+        text = body.decode("latin-1")
+    if ("%" in text or "+" in text) and _FORM.fullmatch(text) and _ESCAPED.search(text):
+        return Document("form", text)
+    return Document("text", text)
+
+
+def unequal(recorded: Document, now: Document) -> Iterator[Unequal]:
+    """The leaves that differ, in the order of the document now, and every difference of structure.
+
+    Leaves are texts, numbers, true, false, null; also names of objects that one side does not have, in
+    their order.
+    """
+    if recorded.kind != now.kind:
+        yield Unequal(None, recorded.kind, now.kind)
+    elif now.kind != "json":
+        if recorded.value != now.value:
+            yield Unequal(None, recorded.value, now.value)
+    else:
+        yield from _of_json(recorded.value, now.value)
+
+
+def pieces(text: str) -> list[str]:
+    """A URL, a query string or a form, cut at its delimiters, which are pieces too, and decoded.
+
+    >>> pieces("GET /a%20b?c=%26")
+    ['GET', ' ', '', '/', 'a b', '?', 'c', '=', '&']
+    """
+    found: list[str] = []
+    in_query = "?" not in text
+    for index, piece in enumerate(_DELIMITERS.split(text)):
+        in_query |= piece == "?"
+        found.append(piece if index % 2 else unquote_plus(piece) if in_query else unquote(piece))
+    return found
+
+
+def is_encoded(text: str) -> bool:
+    """Whether a URL has anything in it that `pieces` decodes."""
+    return "%" in text or "+" in text
+
+
+def _of_json(recorded: Any, now: Any) -> Iterator[Unequal]:
+    left: list[tuple[Place | None, int, Any, Any]] = [(None, 0, recorded, now)]
+    while left:
+        item = left.pop()
+        place, depth = item[:2]
+        one: Any = item[2]
+        other: Any = item[3]
+        if depth > DEEPEST:
+            yield Unequal(place, Absent.DEEP, Absent.DEEP)
+        elif isinstance(one, dict) and isinstance(other, dict):
+            sides = cast("tuple[dict[str, Any], dict[str, Any]]", (one, other))
+            yield from _names(left, place, depth + 1, *sides)
+        elif isinstance(one, list) and isinstance(other, list):
+            arrays = cast("tuple[list[Any], list[Any]]", (one, other))
+            shared = min(len(arrays[0]), len(arrays[1]))
+            if len(arrays[0]) != len(arrays[1]):
+                one = arrays[0][shared] if len(arrays[0]) > shared else Absent.ABSENT
+                other = arrays[1][shared] if len(arrays[1]) > shared else Absent.ABSENT
+                left.append((Place(place, shared), depth, one, other))
+            for index in range(shared - 1, -1, -1):
+                left.append((Place(place, index), depth + 1, arrays[0][index], arrays[1][index]))
+        elif not _same(one, other):
+            yield Unequal(place, one, other)
+
+
+def _names(
+    left: list[tuple[Place | None, int, Any, Any]],
+    place: Place | None,
+    depth: int,
+    recorded: dict[str, Any],
+    now: dict[str, Any],
+) -> Iterator[Unequal]:
+    inner: list[tuple[Place | None, int, Any, Any]] = []
+    gone = [name for name in recorded if name not in now] if recorded.keys() != now.keys() else []
+    unmatched = iter(gone)
+    for name, value in now.items():
+        known = name
+        if name not in recorded:
+            known = next(unmatched, None)
+            if known is None:
+                yield Unequal(Place(place, name), Absent.ABSENT, value)
+                return
+            yield Unequal(Place(place, name), known, name)
+        inner.append((Place(place, name), depth, recorded[known], value))
+    known = next(unmatched, None)
+    if known is not None:
+        yield Unequal(Place(place, known), recorded[known], Absent.ABSENT)
+        return
+    left.extend(reversed(inner))
+
+
+def _same(recorded: Any, now: Any) -> bool:
+    if type(recorded) is not type(now):
+        return False
+    if recorded == now or not isinstance(now, Number):
+        return recorded == now
+    sides = (str(recorded), str(now))
+    if any(len(side) > 400 for side in sides) or all(side.lstrip("-").isdigit() for side in sides):
+        return False
+    return float(sides[0]) == float(sides[1])
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a name twice")
+    return made
+
+
+def _constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+_JSON: Final = json.JSONDecoder(
+    object_pairs_hook=_object, parse_float=Number, parse_int=Number, parse_constant=_constant
+)

@@ -1,0 +1,80 @@
+"""Many texts that are looked for at once, by how they begin."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import Final, Generic, TypeVar
+
+S = TypeVar("S", str, bytes)
+V = TypeVar("V")
+
+HEAD: Final = 8
+"""Characters by which a text is found; a shorter one by all of its own."""
+
+
+class Heads(Generic[S, V]):
+    """Texts, each with a value. Whether one of them stands at a place of a text, is answered in constant
+    time, however many there are: once for each length that texts of the same beginning have."""
+
+    def __init__(self) -> None:
+        self._found: dict[S, dict[int, dict[S, V]]] = {}
+        """By head, then by length."""
+        self._sizes: dict[int, int] = {}
+        """How many heads there are of each size."""
+        self._sorted: list[S] = []
+        self.longest = 0
+        """At least the length of the longest."""
+
+    def __len__(self) -> int:
+        return len(self._sorted)
+
+    def get(self, text: S) -> V | None:
+        """The value of ``text``."""
+        return self._found.get(text[:HEAD], {}).get(len(text), {}).get(text)
+
+    def put(self, text: S, value: V) -> None:
+        """``text`` has ``value`` from now on. It is not empty."""
+        head = text[:HEAD]
+        if head not in self._found:
+            self._sizes[len(head)] = self._sizes.get(len(head), 0) + 1
+        same = self._found.setdefault(head, {}).setdefault(len(text), {})
+        if text not in same:
+            insort(self._sorted, text)
+        same[text] = value
+        self.longest = max(self.longest, len(text))
+
+    def drop(self, text: S) -> None:
+        """``text`` is not looked for any more."""
+        head, length = text[:HEAD], len(text)
+        lengths = self._found.get(head)
+        if lengths is None or text not in lengths.get(length, {}):
+            return
+        del lengths[length][text]
+        del self._sorted[bisect_left(self._sorted, text)]
+        if not lengths[length]:
+            del lengths[length]
+        if not lengths:
+            del self._found[head]
+            self._sizes[len(head)] -= 1
+            if not self._sizes[len(head)]:
+                del self._sizes[len(head)]
+
+    def at(self, text: S, at: int) -> list[tuple[int, V]]:
+        """What stands in ``text`` at ``at``: where it ends, and its value. The longest comes first."""
+        found: list[tuple[int, V]] = []
+        for size in self._sizes:
+            lengths = self._found.get(text[at : at + size])
+            if lengths is None:
+                continue
+            for length, same in lengths.items():
+                piece = text[at : at + length]
+                if piece in same:
+                    found.append((at + length, same[piece]))
+        return sorted(found, key=lambda one: -one[0]) if len(found) > 1 else found
+
+    def begins(self, piece: S) -> bool:
+        """Whether a text begins with ``piece`` and goes on behind it."""
+        at = bisect_left(self._sorted, piece)
+        if at < len(self._sorted) and self._sorted[at] == piece:
+            at += 1
+        return at < len(self._sorted) and self._sorted[at].startswith(piece)
