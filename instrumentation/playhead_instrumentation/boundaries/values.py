@@ -1,10 +1,11 @@
 """Python values as JSON text, and back: equal, and of the same type.
 
 What JSON has no form for is an object with one key ``$type``: ``{"$type": "bytes", "value": "aGk="}``.
-Objects of the program's own classes are kept as class and state and made again without calling their
-constructor. Nothing is pickled: a tape names classes, and of a class only ``__new__`` and
-``__setstate__`` are called. What cannot be kept so is `Unkept`: open files, connections, functions,
-generators, classes inside functions, objects that say themselves how they are pickled, cycles.
+Objects of the program's own classes are kept as class and state and made again without running any
+code of theirs (`plain_classes`). Nothing is pickled and nothing is imported; what a tape names beyond
+that is a `Placeholder`. What cannot be kept so is `Unkept`: open files, connections, functions,
+generators, classes inside functions, objects that say themselves how they are pickled or take their
+state, cycles.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import io
 import ipaddress
 import json
 import math
+import operator
 import pathlib
 import re
 import sys
@@ -28,7 +30,9 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from time import struct_time
-from typing import Any, Final, cast
+from typing import Any, Final, NoReturn, cast
+
+from playhead_instrumentation import plain_classes
 
 TYPE: Final = "$type"
 """The key that marks what is no plain JSON."""
@@ -39,6 +43,32 @@ DEEPEST: Final = 200
 
 class Unkept(Exception):
     """A value that cannot be kept on a tape; the text is the name of its class."""
+
+
+class Placeholder:
+    """Stands for what a tape names and nothing makes. It does nothing; whoever uses it is told so."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return f"<placeholder of {self._name}>"
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(_not_made(self._name))
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        raise TypeError(_not_made(self._name))
+
+
+class PlaceholderError(Exception):
+    """Stands for an exception that a tape names and nothing makes."""
+
+
+def _not_made(name: str) -> str:
+    return f"the tape names {name}, which is no plain class that the program has: nothing was made of it"
 
 
 def written(value: Any, *, stubs: list[str] | None = None) -> bytes:
@@ -67,8 +97,14 @@ def kept(value: Any) -> bytes:
 
 
 def read(data: bytes) -> Any:
-    """The value that was `kept`. `Unkept` for one that was not, ImportError for a class that is gone."""
-    return _made(json.loads(data.decode("utf-8", "surrogatepass")))
+    """The value that was `kept`. `Unkept` for one that was not, ValueError for what is no value.
+
+    A `Placeholder` stands where the tape names what is not made (`plain_classes`).
+    """
+    try:
+        return _made(json.loads(data.decode("utf-8", "surrogatepass")))
+    except RecursionError:
+        raise ValueError("nested too deep") from None
 
 
 def name_of(cls: type) -> str:
@@ -142,14 +178,14 @@ class _Writer:
         return self._object(value, cls)
 
     def _of_class(self, form: str, cls: type, value: Any) -> Any:
-        if _found(cls.__module__, cls.__qualname__) is not cls:
+        if plain_classes.class_named(cls.__module__, cls.__qualname__) is not cls:
             raise Unkept(name_of(cls))
         if cls.__module__ not in sys.stdlib_module_names:
             self.classes.append(name_of(cls))
         return {TYPE: form, "class": [cls.__module__, cls.__qualname__], "value": self.of(value)}
 
     def _exception(self, error: BaseException, cls: type[Any]) -> Any:
-        made: Any = _base_of(cls).__reduce__(error)
+        made: Any = plain_classes.builtin_base(cls).__reduce__(error)
         state = (made[2] or None) if len(made) > 2 else None
         shown = [list(made[1]), state, error.__cause__, error.__suppress_context__]
         return self._of_class("exception", cls, shown)
@@ -251,7 +287,7 @@ _MADE: Final[dict[str, Callable[[Any], Any]]] = {
     "datetime.timedelta": lambda value: dt.timedelta(*value),
     "datetime.timezone": lambda value: dt.timezone(*value),
     "time.struct_time": lambda value: struct_time(*value),
-    "fractions.Fraction": lambda value: Fraction(*value),
+    "fractions.Fraction": lambda value: Fraction(*map(operator.index, value)),
     "re.Pattern": lambda value: re.compile(*value),
     "collections.OrderedDict": _of_pairs(collections.OrderedDict),
     "collections.defaultdict": lambda value: collections.defaultdict(
@@ -276,72 +312,46 @@ def _made(plain: Any) -> Any:
     if form == "unkept":
         raise Unkept(str(found["value"]))
     value = _made(found["value"])
-    if form.startswith("numpy."):
-        array = importlib.import_module("numpy").load(io.BytesIO(base64.b64decode(value)))
-        return array if form == "numpy.array" else array[()]
     if "class" in found:
         module, qualname = found["class"]
-        return _of_class(form, module, qualname, value)
-    made: Any = _MADE.get(form) or _CLASSES[form]
-    return made(value)
-
-
-def _found(module: str, qualname: str) -> Any:
-    """The class of that name, if there is one under it."""
-    try:
-        found: Any = sys.modules.get(module) or importlib.import_module(module)
-        for name in qualname.split("."):
-            found = getattr(found, name)
-    except (ImportError, AttributeError, ValueError):
-        return None
-    return found
+        return _of_class(str(form), str(module), str(qualname), value)
+    if form in ("numpy.array", "numpy.scalar"):
+        array = _numpy_array(base64.b64decode(value))
+        return array if form == "numpy.array" else array[()]
+    made: Any = _MADE.get(form) or _CLASSES.get(form)
+    return Placeholder(str(form)) if made is None else made(value)
 
 
 def _of_class(form: str, module: str, qualname: str, value: Any) -> Any:
-    cls = _found(module, qualname)
-    if not isinstance(cls, type):
-        raise ImportError(f"there is no class {module}.{qualname}")
-    if form == "class":
-        return cls
-    if form == "enum":
-        return cls(value)
-    if form == "tuple":
-        return tuple.__new__(cast("Any", cls), value)
-    if form == "exception":
-        return _exception(cls, *value)
-    return _object(cls, *value)
+    cls = plain_classes.class_named(module, qualname)
+    try:
+        if cls is None:
+            raise TypeError("no class that the program has")
+        if form == "class":
+            return plain_classes.class_of(cls)
+        if form == "enum":
+            return plain_classes.member_of(cls, value)
+        if form == "tuple":
+            return plain_classes.tuple_of(cls, value)
+        if form == "object":
+            return plain_classes.object_of(cls, *value)
+        if form == "exception":
+            return plain_classes.exception_of(cls, *value)
+    except TypeError:
+        pass
+    name = f"{module}.{qualname}"
+    return PlaceholderError(_not_made(name)) if form == "exception" else Placeholder(name)
 
 
-def _base_of(cls: Any) -> Any:
-    """The builtin class that an exception class rests on."""
-    return next(one for one in cls.__mro__ if one.__module__ == "builtins")
-
-
-def _exception(cls: Any, arguments: list[Any], state: Any, cause: Any, suppress: bool) -> Any:
-    error, base = cls.__new__(cls, *arguments), _base_of(cls)
-    base.__init__(error, *arguments)
-    if state:
-        base.__setstate__(error, state)
-    error.__cause__, error.__suppress_context__ = cause, suppress
-    return error
-
-
-def _object(
-    cls: Any, arguments: list[Any], state: Any, items: list[Any] | None = None, pairs: Any = None
-) -> Any:
-    made = cls.__new__(cls, *arguments)
-    if items:
-        list.extend(made, items)
-    for key, one in pairs or ():
-        dict.__setitem__(made, key, one)
-    if state is None:
-        return made
-    if hasattr(cls, "__setstate__"):
-        made.__setstate__(state)
-        return made
-    fields, slots = state if isinstance(state, tuple) else (state, None)  # pyright: ignore[reportUnknownVariableType]
-    if fields:
-        made.__dict__.update(fields)
-    for name, one in cast("dict[str, Any]", slots or {}).items():
-        object.__setattr__(made, name, one)
-    return made
+def _numpy_array(data: bytes) -> Any:
+    """An array of a file that `numpy.save` wrote. ValueError for one whose size is not what it says."""
+    numpy = importlib.import_module("numpy")
+    file = io.BytesIO(data)
+    form: Any = numpy.lib.format
+    version = form.read_magic(file)
+    head = form.read_array_header_1_0 if version == (1, 0) else form.read_array_header_2_0
+    shape, by_columns, dtype = head(file)
+    if dtype.hasobject or math.prod(shape) * dtype.itemsize != len(data) - file.tell():
+        raise ValueError("no array")
+    flat = numpy.frombuffer(data, dtype, offset=file.tell()).copy()
+    return flat.reshape(shape, order="F" if by_columns else "C")

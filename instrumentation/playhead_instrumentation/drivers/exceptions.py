@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 from collections.abc import Callable
 from typing import Any
 
+from playhead_instrumentation.plain_classes import class_named
 from playhead_semconv.facts import ErrorRecord
 
 OWN_DOING = (asyncio.CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
@@ -45,15 +45,12 @@ def name_of(record: ErrorRecord) -> str:
 
 
 def again(record: ErrorRecord, otherwise: type[Exception]) -> BaseException:
-    """The recorded exception, of the same class; of ``otherwise`` where that class is not here."""
-    cls: Any = None
-    try:
-        cls = importlib.import_module(record.module)
-        for name in record.qualname.split("."):
-            cls = getattr(cls, name)
-    except (ImportError, AttributeError, ValueError):
-        cls = None
-    if not isinstance(cls, type) or not issubclass(cls, BaseException):
+    """The recorded exception, of the same class; of ``otherwise`` where the program has none such.
+
+    Nothing is imported: a tape may name any module.
+    """
+    cls: Any = class_named(record.module, record.qualname)
+    if cls is None or not issubclass(cls, BaseException):
         return otherwise(f"{record.qualname}: {record.message}")
     arguments = record.args or ([record.message] if record.message else [])
     try:

@@ -1,0 +1,177 @@
+"""Which classes a tape may name, and how an object of one is made without running any code of it.
+
+A tape is read by whoever has it, and may come from anywhere. So nothing is imported for it: a class is
+taken where the program has it already. None of its own code runs: no ``__new__``, ``__init__``,
+``__setstate__``, ``__setattr__``, no property. What is made is
+
+* a member of an enumeration, a named tuple, an exception;
+* an object of a data class (of `dataclasses`, pydantic or attrs);
+* an object of a class of the program itself, which is neither of the standard library nor installed,
+  and which leaves its making, its state and its end to Python.
+
+A class as a value is one of `AS_VALUES` or of these kinds but the last: a tape brings nothing to call.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import os
+import sys
+import sysconfig
+from types import GetSetDescriptorType, MemberDescriptorType
+from typing import Any, Final, cast
+
+AS_VALUES: Final = frozenset(
+    (bool, int, float, complex, str, bytes, bytearray, list, tuple, dict, set, frozenset, object)
+)
+"""Builtin classes that a tape may name as values: the factory of a defaultdict."""
+
+BASES: Final = (object, int, float, complex, str, bytes, list, dict, tuple)
+"""Builtin classes that a class of the program may rest on."""
+
+_INSTALLED: Final = tuple(
+    os.path.realpath(sysconfig.get_path(name)) + os.sep
+    for name in ("stdlib", "platstdlib", "purelib", "platlib")
+)
+
+
+def class_named(module: str, qualname: str) -> type[Any] | None:
+    """The class of that name, if the program has it. Nothing is imported, no ``__getattr__`` asked."""
+    found: Any = sys.modules.get(module)
+    for name in qualname.split("."):
+        found = _namespace(found).get(name)
+    if not isinstance(found, type) or (found.__module__, found.__qualname__) != (module, qualname):
+        return None
+    return cast("type[Any]", found)
+
+
+def member_of(cls: type[Any], value: Any) -> Any:
+    """The member of an enumeration that has ``value``; a combination of flags, too. TypeError."""
+    if not isinstance(cls, enum.EnumType):
+        raise TypeError("no enumeration")
+    for member in _members(cls):
+        if type(member._value_) is type(value) and member._value_ == value:
+            return member
+    if issubclass(cls, enum.Flag) and cls._missing_.__func__ is enum.Flag._missing_.__func__:  # pyright: ignore[reportFunctionMemberAccess]
+        return cls(value)
+    raise TypeError("no value of the enumeration")
+
+
+def tuple_of(cls: type[Any], values: list[Any]) -> Any:
+    """A named tuple. TypeError."""
+    if not issubclass(cls, tuple) or not hasattr(cls, "_fields") or _has_end(cls):
+        raise TypeError("no named tuple")
+    return tuple.__new__(cast("Any", cls), values)
+
+
+def exception_of(
+    cls: type[Any], arguments: list[Any], state: dict[str, Any] | None, cause: Any, suppress: bool
+) -> BaseException:
+    """An exception as it was raised. TypeError."""
+    if not issubclass(cls, BaseException) or _has_end(cls):
+        raise TypeError("no exception")
+    base = builtin_base(cls)
+    error = base.__new__(cls, *arguments)
+    base.__init__(error, *arguments)
+    _fill(error, state or {})
+    BaseException.__setattr__(error, "__cause__", cause)
+    BaseException.__setattr__(error, "__suppress_context__", suppress)
+    return error
+
+
+def object_of(
+    cls: type[Any],
+    arguments: list[Any],
+    state: Any,
+    items: list[Any] | None = None,
+    pairs: list[Any] | None = None,
+) -> Any:
+    """An object with its state, of a data class or of a class of the program. TypeError."""
+    base = builtin_base(cls)
+    is_data = _is_data_class(cls)
+    if base not in BASES or _has_end(cls) or not (is_data or _is_of_program(cls)):
+        raise TypeError("no plain class")
+    made: Any = base.__new__(cls, *arguments)
+    if items:
+        list.extend(made, items)
+    for key, one in pairs or ():
+        dict.__setitem__(made, key, one)
+    if is_data == "pydantic":
+        cast("Any", sys.modules["pydantic"]).BaseModel.__setstate__(made, state)
+    elif is_data == "dataclass" and isinstance(state, list):  # with slots, frozen
+        names = [one.name for one in dataclasses.fields(cls)]
+        _fill(made, dict(zip(names, cast("list[Any]", state), strict=True)))
+    elif state is not None:
+        if not is_data and hasattr(cls, "__setstate__"):
+            raise TypeError("a class with a way of its own to take its state")
+        fields, slots = cast("Any", state if isinstance(state, tuple) else (state, None))
+        _fill(made, {**(fields or {}), **(slots or {})})
+    return made
+
+
+def class_of(cls: type[Any]) -> type[Any]:
+    """A class as a value. TypeError."""
+    kinds = (enum.Enum, BaseException)
+    if cls in AS_VALUES or issubclass(cls, kinds) or hasattr(cls, "_fields") or _is_data_class(cls):
+        return cls
+    raise TypeError("no plain class")
+
+
+def builtin_base(cls: type[Any]) -> Any:
+    """The builtin class that a class rests on."""
+    return next(one for one in cls.__mro__ if one.__module__ == "builtins")
+
+
+def _namespace(found: Any) -> dict[str, Any]:
+    return object.__getattribute__(found, "__dict__") if found is not None else {}
+
+
+def _members(cls: enum.EnumType) -> list[Any]:
+    return list(cast("dict[str, Any]", type.__getattribute__(cls, "_member_map_")).values())
+
+
+def _has_end(cls: type[Any]) -> bool:
+    return any("__del__" in vars(one) for one in cls.__mro__)
+
+
+def _is_data_class(cls: type[Any]) -> str:
+    """The kind of a data class; empty for any other class."""
+    pydantic = sys.modules.get("pydantic")
+    if pydantic is not None and issubclass(cls, cast("Any", pydantic).BaseModel):
+        own = cls.__setstate__ is cast("Any", pydantic).BaseModel.__setstate__
+        return "pydantic" if own else ""
+    made: Any = getattr(cls, "__setstate__", None)
+    if "__dataclass_fields__" in vars(cls):
+        ours = getattr(made, "__module__", None) in (None, dataclasses.__name__)
+        return "dataclass" if ours else ""
+    if "__attrs_attrs__" in vars(cls):
+        generated = made is None or getattr(made, "__name__", "") == "slots_setstate"
+        return "attrs" if generated else ""
+    return ""
+
+
+def _is_of_program(cls: type[Any]) -> bool:
+    top = cls.__module__.partition(".")[0]
+    if top in sys.stdlib_module_names and top != "__main__":
+        return False
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    return top == "__main__" or (
+        isinstance(file, str) and not os.path.realpath(file).startswith(_INSTALLED)
+    )
+
+
+def _fill(made: Any, fields: dict[str, Any]) -> None:
+    """Set attributes as the interpreter keeps them, past everything that the class says of it."""
+    try:
+        own = cast("dict[str, Any] | None", object.__getattribute__(made, "__dict__"))
+    except AttributeError:
+        own = None
+    for name, value in fields.items():
+        slot = next((vars(one)[name] for one in type(made).__mro__ if name in vars(one)), None)
+        if isinstance(slot, MemberDescriptorType | GetSetDescriptorType) and not name.startswith("__"):
+            slot.__set__(made, value)
+        elif own is not None:
+            own[name] = value
+        else:
+            raise TypeError(f"no attribute {name}")
