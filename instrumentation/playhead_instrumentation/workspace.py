@@ -17,7 +17,9 @@ from typing import Final, Literal, TypeAlias
 import msgspec
 
 from playhead_instrumentation import databases
+from playhead_semconv.errors import PathOutside
 from playhead_semconv.facts import digest_of
+from playhead_semconv.inside import inside
 
 IGNORED: Final = frozenset((".venv", "__pycache__", "node_modules"))
 """Folders that are not looked into."""
@@ -284,13 +286,14 @@ class Workspace:
     def apply(self, changes: Iterable[Change]) -> None:
         """Make the same changes where the paths really lie. What cannot be done is left out."""
         for change in changes:
-            path = self.names.long(change.path)
+            path = os.path.normpath(self.names.long(change.path))
             try:
+                place = str(inside(self.place(os.sep), path.lstrip(os.sep)))
                 if change.what == "written" and change.data is not None and self.is_database(path):
-                    databases.take_over(change.data, self.place(path))
+                    databases.take_over(change.data, place)
                 else:
-                    _make(change, self.place(path))
-            except OSError:
+                    _make(change, place)
+            except (OSError, ValueError, PathOutside):
                 continue
             if self._changed is not None:
                 self._changed(path)
@@ -328,7 +331,8 @@ def _content(path: str) -> bytes:
 def _make(change: Change, path: str) -> None:
     is_folder = os.path.isdir(path) and not os.path.islink(path)
     if change.what == "mode":
-        os.chmod(path, stat.S_IMODE(change.mode))
+        if not os.path.islink(path):
+            os.chmod(path, stat.S_IMODE(change.mode))
         return
     if change.what == "folder":
         if not is_folder:

@@ -21,6 +21,9 @@ from playhead_semconv.tapes import IndexedTape
 
 PROBE_TIMEOUT_S = 20.0
 
+MODULE_BYTES = 16 << 20
+"""No file of a module is larger."""
+
 MATTER_MOST = frozenset(
     (
         "openai anthropic httpx httpx2 httpcore requests urllib3 aiohttp botocore boto3 grpcio "
@@ -106,12 +109,19 @@ def _modules(tape: IndexedTape, places: Places) -> Iterator[str]:
         path, _, digest = word.rpartition("=")
         here = places.text(path)
         try:
-            now = digest_of(Path(here).read_bytes()).hex()[: len(digest)]
+            now = _digest_at(Path(here))[: len(digest)]
         except OSError:
             yield f"{here} is not here; the recorded program has imported it"
             continue
         if now != digest:
             yield f"{here} has changed (tape {digest[:8]}, now {now[:8]}): the replay may part there"
+
+
+def _digest_at(path: Path) -> str:
+    """Of a module's file. OSError for what is none: a device, say, which a tape may name."""
+    if not path.is_file() or path.stat().st_size > MODULE_BYTES:
+        raise FileNotFoundError(path)
+    return digest_of(path.read_bytes()).hex()
 
 
 def _packages(at: Mapping[str, Any], now: Mapping[str, str], imported: list[str]) -> Iterator[str]:

@@ -8,7 +8,8 @@
     │   ├── RunAmbiguous          run-ambiguous: the prefix fits several
     │   ├── TapeMissing           tape-missing: a run of which no tape was recorded
     │   ├── ScriptChanged         script-changed: not the program that was recorded
-    │   └── ConfigurationError    configuration: an unknown key or an impossible value
+    │   ├── ConfigurationError    configuration: an unknown key or an impossible value
+    │   └── PathOutside           path-outside: a path that leaves the folder it is meant for
     ├── TapeError             (1) the record itself
     │   ├── CorruptTape           tape-corrupt: damaged, with the position
     │   ├── TapeTooNew            tape-too-new: written by a later version
@@ -88,6 +89,12 @@ class ConfigurationError(UsageError):
     """An unknown key or an impossible value."""
 
     code = "configuration"
+
+
+class PathOutside(UsageError):
+    """A path of a tape, a golden, a backup or a name leaves the folder it is meant for."""
+
+    code = "path-outside"
 
 
 class TapeError(PlayheadError):

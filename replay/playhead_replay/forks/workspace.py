@@ -18,8 +18,9 @@ from pathlib import Path
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import TapeError, UsageError
+from playhead_semconv.errors import PathOutside, TapeError, UsageError
 from playhead_semconv.facts import Fact
+from playhead_semconv.inside import below, inside
 from playhead_semconv.seams import Tape
 
 LINKED = frozenset((".venv", "venv", "node_modules", ".tox"))
@@ -51,7 +52,8 @@ NOT_THERE = 2
 def copied(folder: Path, whole: Tape, cut: Tape, data_dir: Path) -> Path:
     """A copy of ``folder`` under ``data_dir`` as it was at the end of ``cut``, a part of ``whole``.
 
-    `UsageError` where it is too large to be copied.
+    `UsageError` where it is too large to be copied; `PathOutside` where the tape tells of a file that
+    it says is below the folder, and is not.
     """
     _require_small(folder, data_dir)
     under = data_dir / FOLDER
@@ -68,14 +70,22 @@ def copied(folder: Path, whole: Tape, cut: Tape, data_dir: Path) -> Path:
         else:
             _copy(entry.path, str(target))
     for path, state in states_at(whole, cut).items():
-        _lay(copy / path, state)
+        try:
+            _lay(inside(copy, path), copy, state)
+        except PathOutside:
+            if not below(path):
+                shutil.rmtree(copy, ignore_errors=True)
+                raise
+            # A link of the run's folder leads there: what it shares with others stays as it is.
     return copy
 
 
 def folder_of_fork(data_dir: Path, name: str) -> Path | None:
     """The folder of the fork of that name; None where it has none."""
-    found = data_dir / FOLDER / name
-    return found if name and found.is_dir() else None
+    if not name:
+        return None
+    found = inside(data_dir / FOLDER, name)
+    return found if found.is_dir() else None
 
 
 def looks(folder: Path) -> Looks:
@@ -97,7 +107,7 @@ def settled(copy: Path, before: Looks, name: str) -> Path | None:
     if not name or looks(copy) == before:
         shutil.rmtree(copy, ignore_errors=True)
         return None
-    place = copy.with_name(name)
+    place = inside(copy.parent, name)
     try:
         copy.rename(place)
     except OSError:
@@ -235,7 +245,11 @@ def _read(tape: Tape, fact: Fact) -> bytes | None:
         return None
 
 
-def _lay(path: Path, state: State) -> None:
+def _lay(path: Path, copy: Path, state: State) -> None:
+    if path.is_symlink() and state.there and not _is_inside(path.resolve(), copy.resolve()):
+        if state.data is None:
+            return
+        path.unlink()
     with contextlib.suppress(OSError):
         if not state.there:
             if path.is_dir() and not path.is_symlink():

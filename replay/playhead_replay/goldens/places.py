@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from playhead_replay.tapefile import COMPRESSED, SUFFIX
+from playhead_semconv.inside import inside
 
 FOLDER = "goldens"
 LONGEST = 80
@@ -35,8 +36,10 @@ def safe(name: str) -> str:
 
 
 def place_of(test_file: Path, name: str) -> Path:
-    """The golden of that name, as seen from a test; packed where only that is there."""
-    path = test_file.parent / FOLDER / f"{name}{SUFFIX}"
+    """The golden of that name, as seen from a test; packed where only that is there. `PathOutside`."""
+    folder, file = test_file.parent / FOLDER, f"{name}{SUFFIX}"
+    inside(folder, file)
+    path = folder / file
     packed = path.with_name(path.name + COMPRESSED)
     return packed if packed.exists() and not path.exists() else path
 

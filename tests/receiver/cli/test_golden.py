@@ -32,3 +32,11 @@ def test_golden_add_replaces_only_on_request(playhead: CommandLine, refund_1: st
     found = json.loads(done.out)
     assert found["path"] == str(tmp_path / "refund.tape")
     assert found["size_bytes"] == (tmp_path / "refund.tape").stat().st_size
+
+
+def test_golden_add_stays_in_its_folder(playhead: CommandLine, refund_1: str, tmp_path: Path):
+    for name in ("../out", "a/../../out", str(tmp_path / "out")):
+        refused = playhead("golden", "add", "--name", name, "--dir", str(tmp_path / "goldens"))
+        assert refused.status == 2
+        assert refused.err.startswith(f"error[path-outside]: '{name}.tape' does not lie below ")
+    assert not list(tmp_path.glob("**/out.tape"))

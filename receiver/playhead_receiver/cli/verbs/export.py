@@ -16,6 +16,7 @@ from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.runs import Target, parse_target, reading
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
+from playhead_semconv.inside import inside
 
 if TYPE_CHECKING:
     from playhead_receiver.transfer import Material
@@ -47,7 +48,7 @@ def command(session: Session, target: str | None, output: str | None, form: str 
     form = form or ("otlp" if output and ".jsonl" in output else "tape")
     with _material(session, parse_target(target)) as found:
         run = found.run
-        path = output or f"{run.name}{ENDINGS[form]}"
+        path = output or inside(".", f"{run.name}{ENDINGS[form]}").name
         if path == STDOUT:
             if form == "tape":
                 raise UsageError("a tape goes to a file", hint="playhead export RUN -o run.tape")

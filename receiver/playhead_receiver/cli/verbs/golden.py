@@ -11,6 +11,7 @@ from playhead_receiver.cli.runs import opened_run, parse_target
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.views.words import count, size
 from playhead_semconv.errors import UsageError
+from playhead_semconv.inside import inside
 
 SCHEMA_VERSION = 1
 FOLDER = Path("tests") / "goldens"
@@ -40,7 +41,9 @@ def add(
     """Write a run as a golden: one file that a repository keeps and people can review."""
     from playhead_replay.goldens import write_golden
 
-    path = folder / f"{name}.tape{'.gz' if compressed else ''}"
+    file = f"{name}.tape{'.gz' if compressed else ''}"
+    inside(folder, file)
+    path = folder / file
     if path.exists() and not force:
         raise UsageError(
             f"there is a golden at {path}", hint=f"playhead golden add RUN --name {name} --force"

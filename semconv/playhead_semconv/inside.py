@@ -1,0 +1,31 @@
+"""Paths that a tape, a golden or a name brings: they stay below the folder they are meant for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from playhead_semconv.errors import PathOutside
+
+
+def below(name: str) -> bool:
+    """Whether a relative path names something below the folder that it starts from, whatever links do.
+
+    >>> below("a/../b"), below("../b"), below("/b"), below("."), below(".//b")
+    (True, False, False, False, True)
+    """
+    plain = os.path.normpath(name)
+    return not (plain in (".", "..") or plain.startswith(("/", "../")) or "\0" in name)
+
+
+def inside(folder: str | os.PathLike[str], name: str) -> Path:
+    """Where the relative path ``name`` lies below ``folder``: links on the way to it are followed.
+
+    Whether it is a link itself is not looked at. `PathOutside` where it lies elsewhere.
+    """
+    root = os.path.realpath(folder)
+    above, last = os.path.split(os.path.normpath(os.path.join(root, name)))
+    found = os.path.realpath(above)
+    if not below(name) or os.path.commonpath((root, found)) != root:
+        raise PathOutside(f"{name!r} does not lie below {root}", hint="name something in that folder")
+    return Path(found, last)
