@@ -39,6 +39,7 @@ from playhead_replay.tapefile import (
     standing_alone,
     write_tape_file,
 )
+from playhead_replay.written import written
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import CorruptTape, MalformedOtlp, ReceiverRefused
 from playhead_semconv.frames import Record, SpanRecord
@@ -150,8 +151,8 @@ def write_lines(path: Path, lines: Iterable[bytes]) -> int:
     data = b"".join(line + b"\n" for line in lines)
     if path.name.endswith(COMPRESSED):
         data = gzip.compress(data, mtime=0)
-    path.touch(0o600)
-    path.write_bytes(data)
+    with written(path) as file:
+        file.write(data)
     return len(data)
 
 

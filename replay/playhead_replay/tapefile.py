@@ -19,6 +19,7 @@ from typing import IO, Any
 
 import msgspec
 
+from playhead_replay.written import written
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape, TapeMissing
@@ -76,25 +77,33 @@ def write_tape_file(
     whole. Returns its size in bytes.
     """
     tapes = list(tape) if isinstance(tape, Sequence) else [tape]
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            if path.name.endswith(COMPRESSED):
-                with gzip.GzipFile("", "wb", LEVEL, file, mtime=0) as packed:
-                    _write(packed, tapes, spans, resources or {})
-            else:
-                _write(file, tapes, spans, resources or {})
-            file.flush()
-            size = file.tell()
-        os.replace(partial, path)
-    except BaseException:
-        os.unlink(partial)
-        raise
-    return size
+    with written(path) as file:
+        counted = _Counted(file)
+        if path.name.endswith(COMPRESSED):
+            with gzip.GzipFile("", "wb", LEVEL, counted, mtime=0) as packed:  # type: ignore[arg-type]
+                _write(packed, tapes, spans, resources or {})
+        else:
+            _write(counted, tapes, spans, resources or {})
+    return counted.size
+
+
+class _Counted:
+    """A file that is written to, and how many bytes were: a pipe does not tell."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.size = 0
+
+    def write(self, data: bytes) -> int:
+        self.size += len(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
 
 
 def _write(
-    file: IO[bytes] | gzip.GzipFile,
+    file: _Counted | gzip.GzipFile,
     tapes: list[Tape],
     spans: Iterable[bytes],
     resources: Mapping[bytes, Mapping[str, Any]],

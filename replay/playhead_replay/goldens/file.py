@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import msgspec
 
 from playhead_replay.run import Run
 from playhead_replay.tapefile import read_tape_file, standing_alone, write_tape_file
+from playhead_replay.written import SHARED, written
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeMissing
@@ -79,7 +79,8 @@ def write_golden(path: Path, run: Run, *, compressed: bool = False) -> Golden:
     else:
         data = to_text(settled(tapes, name, resource)).encode()
         size = len(data)
-        _replace(path, data)
+        with written(path, SHARED) as file:  # a golden is committed, so others read it
+            file.write(data)
     return Golden(path, size, _redacted(tapes))
 
 
@@ -173,16 +174,3 @@ class _Ids:
 def _redacted(tapes: Sequence[Tape]) -> int:
     facts: Iterator[Fact] = (fact for tape in tapes for fact in tape.facts())
     return sum(int(fact.attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0)) for fact in facts)
-
-
-def _replace(path: Path, data: bytes) -> None:
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        # A golden is committed, so others read it.
-        os.chmod(partial, 0o644)
-        os.replace(partial, path)
-    except BaseException:
-        os.unlink(partial)
-        raise

@@ -2,6 +2,11 @@
 
 import gzip
 import json
+import os
+import pty
+import stat
+import threading
+import tty
 from pathlib import Path
 
 import pytest
@@ -195,3 +200,56 @@ def test_a_standing_receiver_is_used(playhead: CommandLine, tmp_path: Path):
     there = elsewhere(playhead, tmp_path)
     with Receiver(there.data_dir, http_port=0, grpc_port=None):
         assert there("import", str(path)).err == "playhead: imported refund-1\n"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_link_stays_a_link(playhead: CommandLine, two_processes: str, tmp_path: Path, form: str):
+    (tmp_path / "there").mkdir()
+    link, real = tmp_path / form, tmp_path / "there" / "real"
+    for before in (None, b"old"):  # one that leads to nothing, too
+        if before is not None:
+            real.write_bytes(before)
+        else:
+            link.symlink_to(real)
+        assert playhead("export", two_processes, "-o", str(link)).status == 0
+        assert link.is_symlink() and real.is_file()
+        assert len(real.read_bytes()) > 100
+
+
+@pytest.mark.parametrize("form", ["tape", "otlp"])
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_device_and_a_pipe_stay_and_are_written_to(
+    playhead: CommandLine, two_processes: str, tmp_path: Path, form: str, kind: str
+):
+    if kind == "pipe":
+        place = tmp_path / "pipe"
+        os.mkfifo(place)
+        reader = os.open(place, os.O_RDONLY | os.O_NONBLOCK)
+        os.set_blocking(reader, True)
+        writer = os.open(place, os.O_WRONLY)  # so that the reader waits for more
+    else:
+        reader, writer = pty.openpty()
+        tty.setraw(writer)
+        place = Path(os.ttyname(writer))
+    before = place.stat()
+    heard = bytearray()
+
+    def hear() -> None:
+        while not heard.endswith(b"END"):
+            heard.extend(os.read(reader, 1 << 16))
+
+    thread = threading.Thread(target=hear)
+    thread.start()
+    try:
+        done = playhead("export", two_processes, "-o", str(place), "--format", form, "--json")
+    finally:
+        os.write(writer, b"END")
+        thread.join()
+        os.close(reader)
+        os.close(writer)
+    assert done.status == 0, done.err
+    assert stat.S_IFMT(before.st_mode) in (stat.S_IFIFO, stat.S_IFCHR)
+    assert len(heard) - 3 == json.loads(done.out)["size_bytes"]
+    assert bytes(heard[:8]) == (b"playhead" if form == "tape" else b'{"resour')
+    if kind == "pipe":
+        assert stat.S_ISFIFO(place.stat().st_mode) and place.stat().st_ino == before.st_ino

@@ -29,6 +29,7 @@ def command(session: Session, left: str, right: str, everything: bool, html: Pat
     nothing differs, 1 something does.
     """
     from playhead_replay.diff import diff
+    from playhead_replay.written import written
 
     with ExitStack() as opened:
         runs = [opened.enter_context(opened_run(session, parse_target(name))) for name in (left, right)]
@@ -36,7 +37,8 @@ def command(session: Session, left: str, right: str, everything: bool, html: Pat
     if html is not None:
         from playhead_receiver.cli.views.page import diff_page
 
-        html.write_text(diff_page(found), encoding="utf-8")
+        with written(html) as file:
+            file.write(diff_page(found).encode())
         session.say(f"wrote {html}")
     if session.as_json:
         session.print_json(found.to_json())

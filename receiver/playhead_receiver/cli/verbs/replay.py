@@ -86,6 +86,7 @@ def command(
     from playhead_replay import replay
     from playhead_replay.junit import junit_xml
     from playhead_replay.shown import shown_from
+    from playhead_replay.written import SHARED, written
 
     if bisect is not None:
         if target or point or live or allow or keep or junitxml:
@@ -120,7 +121,8 @@ def command(
             session.say(f"the replay did not come to step {found.step.number}")
     if junitxml is not None:
         again = _again(target or run.name, python=python, cwd=cwd, force=force)
-        junitxml.write_bytes(junit_xml(done.report, again, time.monotonic() - began))
+        with written(junitxml, SHARED) as file:
+            file.write(junit_xml(done.report, again, time.monotonic() - began))
     if output:
         session.err.file.write(done.stderr.decode(errors="replace"))
         session.err.file.write(done.stdout.decode(errors="replace"))
