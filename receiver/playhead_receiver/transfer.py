@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
@@ -21,13 +22,19 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_exporter.shipping.answers import Accepted, Transport
 from playhead_exporter.shipping.endpoint import Signal
-from playhead_exporter.shipping.requests import bounded, merge_spans, requests_of
+from playhead_exporter.shipping.requests import (
+    bounded,
+    fact_requests,
+    merge_spans,
+    requests_of,
+    span_requests,
+)
 from playhead_receiver.derive import Deriver
 from playhead_receiver.intake.export import REQUESTS
 from playhead_receiver.intake.otlp_json import binary_of_json, export_json
 from playhead_receiver.parting import Parted
 from playhead_receiver.store.protocol import Store
-from playhead_replay import Run
+from playhead_replay.run import Run, trace_of
 from playhead_replay.tapefile import (
     COMPRESSED,
     SUFFIX,
@@ -42,22 +49,25 @@ from playhead_replay.tapefile import (
 from playhead_replay.written import written
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import CorruptTape, MalformedOtlp, ReceiverRefused
-from playhead_semconv.frames import Record, SpanRecord
+from playhead_semconv.frames import Record
 from playhead_semconv.otlp import attributes_of
 from playhead_semconv.seams import Tape
 
 LINE_BYTES = 1 << 20
 """No line is made of a longer request in binary form, unless a single record is."""
 
+LONGEST_LINE_BYTES = 64 << 20
+"""As long as a request that the receiver takes."""
+
 TIMEOUT_S = 60.0
 
 
 @dataclass(slots=True)
 class Incoming:
-    """What a file brings, read and not yet sent."""
+    """What a file brings: it was read to its end once, and is read again while it is sent."""
 
-    requests: list[tuple[Signal, bytes]] = field(default_factory=list[tuple[Signal, bytes]])
-    """OTLP export requests."""
+    requests: Callable[[], Iterator[tuple[Signal, bytes]]]
+    """OTLP export requests, made one by one."""
     facts: int = 0
     """Facts of a tape; log records of OTLP lines, which hold one or several facts each."""
     spans: int = 0
@@ -68,7 +78,7 @@ class Incoming:
     def send(self, transport: Transport) -> int:
         """Send it to a receiver; how many records that has rejected. `ReceiverRefused`."""
         rejected = 0
-        for signal, body in self.requests:
+        for signal, body in self.requests():
             answer = transport.send(signal, body, TIMEOUT_S)
             if not isinstance(answer, Accepted):
                 raise ReceiverRefused("the receiver does not take the run", cause=answer.reason)
@@ -162,66 +172,93 @@ def incoming(path: Path, *, partial: bool = False) -> Incoming:
     `CorruptTape` with the position of the damage, unless ``partial``; `TapeMissing`, `TapeTooNew`.
     """
     if is_tape(path):
-        return _of_tape(read_unfinished(path) if partial else read_tape_file(path))
-    found = _of_lines(path)
-    if found.damage and not partial:
-        raise CorruptTape(
-            found.damage,
-            cause=f"{len(found.requests)} lines before it can be read",
-            hint=f"keep what can be read: playhead import --partial {path.name}",
-        )
+        return _of_tape(read_unfinished(path) if partial else read_tape_file(path), path.name)
+    return _of_lines(path, partial)
+
+
+def _of_tape(file: TapeFile, name: str) -> Incoming:
+    def requests() -> Iterator[tuple[Signal, bytes]]:
+        instance = file.tapes[0].instance if file.tapes else b""
+        for tape in file.tapes:
+            resource = file.resources.get(tape.instance, {})
+            for logs in fact_requests(tape.facts(), tape.instance, resource):
+                yield logs.signal, logs.body()
+        for spans in span_requests(file.spans, instance):
+            yield spans.signal, spans.body()
+
+    found = Incoming(requests, damage=file.damage, spans=len(file.spans))
+    try:
+        found.trace_ids |= {trace_id} if (trace_id := trace_of(file.tapes, file.spans)) else set()
+        for otlp in file.spans:
+            ResourceSpans.FromString(otlp)
+    except DecodeError as problem:
+        raise CorruptTape(f"{name} is damaged: a span of it is none: {problem}") from None
+    found.facts = sum(len(tape) for tape in file.tapes)
     return found
 
 
-def _of_tape(file: TapeFile) -> Incoming:
-    run = Run.of_tapes(file.tapes, file.spans)
-    found = Incoming(damage=file.damage, spans=len(file.spans))
-    found.trace_ids |= {run.trace_id} if run.trace_id else set()
-    spans: list[Record] = [SpanRecord(otlp) for otlp in file.spans]
-    for number, tape in enumerate(file.tapes):
-        records: list[Record] = [*tape.facts(), *(spans if number == 0 else ())]
-        resource = file.resources.get(tape.instance, {})
-        for request in requests_of(records, tape.instance, resource):
-            found.requests.append((request.signal, request.body()))
-        found.facts += len(tape)
-    return found
-
-
-def _of_lines(path: Path) -> Incoming:
+def _of_lines(path: Path, partial: bool) -> Incoming:
     data, cut = bytes_of(path)
-    found = Incoming()
-    at = 0
-    for line in bytes(data).splitlines(keepends=True):
-        problem = _read_line(line, found) if line.strip() else ""
-        if problem:
-            found.damage = f"{path.name} is damaged at byte {at}: {problem}"
-            return found
-        at += len(line)
-    if cut:
-        found.damage = f"{path.name} is damaged at byte {at}: {cut}"
+    end = len(data)
+    found = Incoming(lambda: (_read_line(line) for _, line in _lines(data, end)))
+    problem, read = cut, 0
+    for at, line in _lines(data, end):
+        try:
+            _count(_read_line(line), found)
+        except MalformedOtlp as said:
+            problem, end = said.what, at
+            break
+        read += 1
+    if problem:
+        found.damage = f"{path.name} is damaged at byte {end}: {problem}"
+        if not partial:
+            raise CorruptTape(
+                found.damage,
+                cause=f"{read} lines before it can be read",
+                hint=f"keep what can be read: playhead import --partial {path.name}",
+            )
     return found
 
 
-def _read_line(line: bytes, found: Incoming) -> str:
-    """Read one line; why it cannot be, empty where it can."""
+def _lines(data: memoryview, end: int) -> Iterator[tuple[int, bytes]]:
+    """The lines of a mapped file up to ``end``, and where they begin. Empty ones are left out."""
+    at = 0
+    source: Any = data.obj
+    while at < end:
+        behind = source.find(b"\n", at, end) + 1 or end
+        line = bytes(data[at : min(behind, at + LONGEST_LINE_BYTES + 1)])
+        if line.strip():
+            yield at, line
+        at = behind
+
+
+def _read_line(line: bytes) -> tuple[Signal, bytes]:
+    """The request of a line. `MalformedOtlp`."""
+    if len(line) > LONGEST_LINE_BYTES:
+        raise MalformedOtlp(f"a line is longer than {LONGEST_LINE_BYTES} bytes")
     try:
         value: Any = msgspec.json.decode(line)
         if "resourceSpans" in value:
-            body = binary_of_json(line, REQUESTS["traces"])
-            for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-                for scope in resource.scope_spans:
-                    found.spans += len(scope.spans)
-                    found.trace_ids |= {span.trace_id.hex() for span in scope.spans}
-            found.requests.append((Signal.TRACES, body))
-        elif "resourceLogs" in value:
-            body = binary_of_json(line, REQUESTS["logs"])
-            for resource in ExportLogsServiceRequest.FromString(body).resource_logs:
-                for scope in resource.scope_logs:
-                    found.facts += len(scope.log_records)
-                    found.trace_ids |= {one.trace_id.hex() for one in scope.log_records}
-            found.requests.append((Signal.LOGS, body))
-        else:
-            return "neither resourceSpans nor resourceLogs"
-    except (msgspec.DecodeError, UnicodeDecodeError, TypeError, MalformedOtlp) as problem:
-        return f"not OTLP JSON: {problem}"
-    return ""
+            return Signal.TRACES, binary_of_json(line, REQUESTS["traces"])
+        if "resourceLogs" in value:
+            return Signal.LOGS, binary_of_json(line, REQUESTS["logs"])
+    except (msgspec.DecodeError, UnicodeDecodeError, TypeError, RecursionError) as problem:
+        raise MalformedOtlp(f"not OTLP JSON: {problem}") from None
+    except MalformedOtlp as problem:
+        raise MalformedOtlp(f"not OTLP JSON: {problem.what}") from None
+    raise MalformedOtlp("neither resourceSpans nor resourceLogs")
+
+
+def _count(request: tuple[Signal, bytes], found: Incoming) -> None:
+    """Note what a request brings."""
+    signal, body = request
+    if signal is Signal.TRACES:
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            for scope in resource.scope_spans:
+                found.spans += len(scope.spans)
+                found.trace_ids |= {span.trace_id.hex() for span in scope.spans}
+        return
+    for resource in ExportLogsServiceRequest.FromString(body).resource_logs:
+        for scope in resource.scope_logs:
+            found.facts += len(scope.log_records)
+            found.trace_ids |= {one.trace_id.hex() for one in scope.log_records}

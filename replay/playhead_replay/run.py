@@ -202,8 +202,7 @@ class Run:
         """The run that began on the first of ``tapes``, with its finished spans where they are known."""
         at_hand = [held(tape) for tape in tapes]
         finished = [span for otlp in spans for span in spans_of(otlp)]
-        first = _trace_of(at_hand).hex()
-        trace_id = first or (finished[0].trace_id if finished else "")
+        trace_id = _trace_of(at_hand).hex() or (finished[0].trace_id if finished else "")
         run = cls._of(at_hand, finished, trace_id)
         run.name = name or trace_id or (at_hand[0].instance.hex() if at_hand else "")
         return run
@@ -383,6 +382,12 @@ def _trace_of(tapes: Sequence[IndexedTape]) -> bytes:
     came = [one.exchange.trace_id for tape in tapes[:1] for one in requests_of(tape)]
     traces = (fact.trace_id for tape in tapes for fact in tape.facts() if any(fact.trace_id))
     return next((one for one in came if any(one)), b"") or next(traces, b"")
+
+
+def trace_of(tapes: Sequence[IndexedTape], spans: Sequence[bytes]) -> str:
+    """The trace id of the run that these are of, hex; empty where nothing says it."""
+    found = _trace_of(tapes).hex()
+    return found or next((span.trace_id for otlp in spans for span in spans_of(otlp)), "")
 
 
 def _rank(tape: IndexedTape) -> int:

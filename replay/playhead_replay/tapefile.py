@@ -44,6 +44,10 @@ GZIP = b"\x1f\x8b"
 LEVEL = 6
 PIECE_BYTES = 1 << 20
 
+PLAIN_BYTES = 64 << 20
+MOST_TIMES = 50
+"""A packed file may hold so many bytes, or so many times its own: what people say packs less well."""
+
 
 @dataclass(frozen=True, slots=True)
 class TapeFile:
@@ -150,7 +154,7 @@ def read_tape_file(path: Path) -> TapeFile:
     if is_text(data):
         text = require_text(bytes(data), path.name)
         data = frames_of(from_text(text, path.name))
-    found = _file_of(gather(data, scan_whole(data, path.name)))
+    found = _file_of(gather(data, scan_whole(data, path.name), path.name))
     if problem:
         raise CorruptTape(f"{path.name} is damaged: {problem}", cause="its compressed bytes are cut")
     return found
@@ -163,7 +167,7 @@ def read_unfinished(path: Path) -> TapeFile:
     """
     data, problem = bytes_of(path)
     scan = Scan(data)
-    found = gather(data, scan)
+    found = gather(data, scan, path.name)
     if scan.too_new:
         raise too_new(path.name, scan.too_new)
     damage = f"{path.name} ends at byte {scan.end}: {scan.problem or problem}"
@@ -189,6 +193,7 @@ def is_tape(path: Path) -> bool:
 def bytes_of(path: Path, limit_bytes: int = -1) -> tuple[memoryview, str]:
     """The bytes of a file, at least the first ``limit_bytes``; why they end early where they do.
 
+    `CorruptTape` where they grow to more than a recording does.
     They are mapped, from a file without a name where they have to be decompressed.
     """
     try:
@@ -197,21 +202,28 @@ def bytes_of(path: Path, limit_bytes: int = -1) -> tuple[memoryview, str]:
                 return _mapped(file), ""
             file.seek(0)
             with tempfile.TemporaryFile() as plain:
-                problem = _unpack(file, plain, limit_bytes)
+                problem = _unpack(file, plain, limit_bytes, Path(path).name)
                 return _mapped(plain), problem
     except (FileNotFoundError, IsADirectoryError):
         raise TapeMissing(f"no tape at {path}", hint="playhead ls") from None
 
 
-def _unpack(packed: IO[bytes], plain: IO[bytes], limit_bytes: int) -> str:
-    """Decompress; what is wrong, where something is."""
+def _unpack(packed: IO[bytes], plain: IO[bytes], limit_bytes: int, name: str) -> str:
+    """Decompress; what is wrong, where something is. `CorruptTape` where it grows without end."""
     reader = zlib.decompressobj(wbits=31)
+    most = max(PLAIN_BYTES, MOST_TIMES * os.fstat(packed.fileno()).st_size)
+    piece = b""
     try:
-        while piece := packed.read(PIECE_BYTES):
-            plain.write(reader.decompress(piece))
+        while not reader.eof and (piece := reader.unconsumed_tail or packed.read(PIECE_BYTES)):
+            plain.write(reader.decompress(piece, PIECE_BYTES))
             if 0 <= limit_bytes <= plain.tell():
                 return ""
-        plain.write(reader.flush())
+            if plain.tell() > most:
+                raise CorruptTape(
+                    f"{name} unpacks to more than {most} bytes",
+                    cause=f"no recording packs to less than a {MOST_TIMES}th",
+                    hint=f"if you know who made it, unpack it yourself: gunzip {name}",
+                )
     except zlib.error as problem:
         return str(problem)
     return "" if reader.eof else "its compressed bytes end early"

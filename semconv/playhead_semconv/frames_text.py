@@ -76,17 +76,26 @@ def from_text(text: str, name: str = "tape") -> Iterator[Record]:
         if version != first and version.isdecimal():
             raise too_new(name, int(version))
         raise CorruptTape(f"{name} is in a form that is not known here: {first[:60]!r}")
-    reader, decoder, at = _Reader(), json.JSONDecoder(), len(FIRST_LINE)
+    reader, decoder, at, line = _Reader(), json.JSONDecoder(), len(FIRST_LINE), 2
+    counted = at
     while at < len(text):
         if text[at].isspace():
             at += 1
             continue
-        line = text.count("\n", 0, at) + 1
+        line += text.count("\n", counted, at)
+        counted = at
         try:
             found, at = decoder.raw_decode(text, at)
             record = reader.record(cast("dict[str, Any]", found))
-        except (ValueError, KeyError, TypeError, AttributeError) as problem:
-            where = line + (problem.lineno - line if isinstance(problem, json.JSONDecodeError) else 0)
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+        ) as problem:
+            where = problem.lineno if isinstance(problem, json.JSONDecodeError) else line
             raise CorruptTape(
                 f"{name} is damaged at line {where}: {problem}",
                 hint="take the file as it was committed: git checkout FILE",

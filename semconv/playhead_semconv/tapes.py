@@ -15,16 +15,20 @@ from typing import Any, TypeVar
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import CorruptTape, TapeError, TapeGap
+from playhead_semconv.errors import CorruptTape, MalformedOtlp, TapeError, TapeGap
 from playhead_semconv.facts import Content, Exchange, ExchangeId, Fact, digest_of
 from playhead_semconv.folds import fold_exchanges
 from playhead_semconv.frames import MAGIC, Frames, Header, Record, SpanRecord, encode
+from playhead_semconv.shapes import check_shape
 
 KEPT_BYTES = 8 << 20
 """Contents that were resolved last and are kept: who reads a chain of extensions goes along it."""
 
 KEPT_EXCHANGES = 64
 """Exchanges that were folded last and are kept."""
+
+MOST_PROCESSES = 10_000
+"""In one file."""
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -231,14 +235,26 @@ class Gathered:
     """Attributes of the OTel resource, by process instance."""
 
 
-def gather(data: bytes | memoryview, found: Iterable[tuple[int, Record]]) -> Gathered:
-    """Sort what a `Scan` of ``data`` found. ``data`` has to stay as it is."""
+def gather(
+    data: bytes | memoryview, found: Iterable[tuple[int, Record]], name: str = "tape"
+) -> Gathered:
+    """Sort what a `Scan` of ``data`` found. ``data`` has to stay as it is.
+
+    `CorruptTape` where a fact lacks what makes it one, or the file has more than `MOST_PROCESSES`.
+    """
     facts: dict[bytes, Frames[Fact]] = {}
     resources: dict[bytes, dict[str, Any]] = {}
     spans = Frames(data, _otlp)
     of = b""
     for offset, record in found:
         if isinstance(record, Fact):
+            try:
+                check_shape(record)
+            except MalformedOtlp as problem:
+                raise CorruptTape(
+                    f"{name} is damaged at byte {offset}: {problem.what}",
+                    cause="no version of playhead writes such a fact",
+                ) from None
             facts.setdefault(record.instance or of, facts_at(data)).append(offset)
         elif isinstance(record, SpanRecord):
             spans.append(offset)
@@ -246,6 +262,8 @@ def gather(data: bytes | memoryview, found: Iterable[tuple[int, Record]]) -> Gat
             of = record.instance
             facts.setdefault(of, facts_at(data))
             resources[of] = dict(record.resource)
+        if len(facts) > MOST_PROCESSES:
+            raise CorruptTape(f"{name} has facts of more than {MOST_PROCESSES} processes")
     return Gathered([IndexedTape(some, instance) for instance, some in facts.items()], spans, resources)
 
 

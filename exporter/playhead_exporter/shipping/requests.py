@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
@@ -67,7 +67,7 @@ Request = LogRequest | SpanRequest
 
 
 def requests_of(
-    records: list[Record],
+    records: Sequence[Record],
     instance: bytes,
     resource: Mapping[str, Any],
     limit_bytes: int = REQUEST_BYTES,
@@ -76,13 +76,31 @@ def requests_of(
 
     A single record over ``limit_bytes`` travels alone.
     """
+    facts = (record for record in records if isinstance(record, Fact))
+    yield from fact_requests(facts, instance, resource, limit_bytes)
+    spans = (record.otlp for record in records if isinstance(record, SpanRecord))
+    yield from span_requests(spans, instance, limit_bytes)
+
+
+def fact_requests(
+    facts: Iterable[Fact],
+    instance: bytes,
+    resource: Mapping[str, Any],
+    limit_bytes: int = REQUEST_BYTES,
+) -> Iterator[LogRequest]:
+    """Requests with all facts of a process instance, which are read as they are needed."""
     of_instance = pack_resource(instance, resource)
     free = limit_bytes - _ENVELOPE_BYTES - of_instance.ByteSize()
-    facts = (record for record in records if isinstance(record, Fact))
     for logs in bounded(pack(facts), free):
         yield LogRequest(of_instance, logs)
-    spans = (_span(record, instance) for record in records if isinstance(record, SpanRecord))
-    for some in bounded(spans, limit_bytes - _ENVELOPE_BYTES):
+
+
+def span_requests(
+    spans: Iterable[bytes], instance: bytes, limit_bytes: int = REQUEST_BYTES
+) -> Iterator[SpanRequest]:
+    """Requests with finished spans, OTLP `ResourceSpans` bytes of one span each."""
+    read = (_span(otlp, instance) for otlp in spans)
+    for some in bounded(read, limit_bytes - _ENVELOPE_BYTES):
         yield SpanRequest(some)
 
 
@@ -124,8 +142,8 @@ def merge_spans(singles: list[ResourceSpans]) -> ExportTraceServiceRequest:
     return request
 
 
-def _span(record: SpanRecord, instance: bytes) -> ResourceSpans:
-    spans = ResourceSpans.FromString(record.otlp)
+def _span(otlp: bytes, instance: bytes) -> ResourceSpans:
+    spans = ResourceSpans.FromString(otlp)
     if all(pair.key != a.PLAYHEAD_INSTANCE for pair in spans.resource.attributes):
         pair = spans.resource.attributes.add(key=a.PLAYHEAD_INSTANCE)
         pair.value.string_value = instance.hex()

@@ -28,7 +28,6 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
 from playhead_receiver.intake.apart import Apart
 from playhead_receiver.intake.budget import Budget
-from playhead_receiver.intake.shapes import check_shape
 from playhead_receiver.intake.spans import Rejections, check_scope, read_envelope, read_spans
 from playhead_receiver.span_view import Envelope
 from playhead_receiver.store.prepare import Prepared
@@ -36,6 +35,7 @@ from playhead_receiver.store.protocol import Batch, Store
 from playhead_semconv.errors import MalformedOtlp, StoreError
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import instance_of, is_fact, unpack_record
+from playhead_semconv.shapes import check_shape
 
 Signal: TypeAlias = Literal["traces", "logs", "metrics"]
 

@@ -11,6 +11,9 @@ import zstandard
 from playhead_semconv.errors import CorruptTape
 
 LEVEL = 3
+
+MOST_BYTES = 1 << 30
+"""No frame is longer: it holds what was taken in at once."""
 T = TypeVar("T")
 
 _local = threading.local()
@@ -31,6 +34,9 @@ def decompress(data: bytes) -> bytes:
     if not hasattr(_local, "decompressor"):
         _local.decompressor = zstandard.ZstdDecompressor()
     try:
+        size = zstandard.frame_content_size(data)
+        if size > MOST_BYTES:
+            raise zstandard.ZstdError(f"it says that it holds {size} bytes")
         return _local.decompressor.decompress(data)
     except zstandard.ZstdError as problem:
         raise damaged(problem) from problem

@@ -1,4 +1,7 @@
-"""What a fact must carry so that everybody can fold it. Checked at the door, once."""
+"""What a fact must carry so that everybody can fold it.
+
+Checked at the door, once: by whoever takes facts from a socket, and by whoever reads a file of them.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,25 @@ _EXCHANGES = frozenset(
     )
 )
 
-_TYPES: dict[str, dict[str, type]] = {
-    e.PLAYHEAD_EXCHANGE_REQUEST: {a.PLAYHEAD_HTTP_HEADERS: list},
-    e.PLAYHEAD_EXCHANGE_RESPONSE: {a.PLAYHEAD_HTTP_HEADERS: list, a.HTTP_RESPONSE_STATUS_CODE: int},
-    e.PLAYHEAD_EXCHANGE_END: {a.PLAYHEAD_ERROR_ARGS: list},
-    e.PLAYHEAD_SPAN_START: {a.PLAYHEAD_SPAN_NAME: str, a.PLAYHEAD_SPAN_PARENT: str},
+_TYPES: dict[str, type] = {
+    a.HTTP_RESPONSE_STATUS_CODE: int,
+    a.PLAYHEAD_ERROR_ARGS: list,
+    a.PLAYHEAD_FILE_OFFSET: int,
+    a.PLAYHEAD_GAP_FIRST: int,
+    a.PLAYHEAD_HTTP_HEADERS: list,
+    a.PLAYHEAD_LANE_NAME: str,
+    a.PLAYHEAD_PROCESS_EXIT_CODE: int,
+    a.PLAYHEAD_PROCESS_LAST_SEQ: int,
+    a.PLAYHEAD_PROCESS_PID: int,
+    a.PLAYHEAD_REDACTED_COUNT: int,
+    a.PLAYHEAD_RUN_ARGV: list,
+    a.PLAYHEAD_RUN_ENVIRONMENT: list,
+    a.PLAYHEAD_RUN_FOLDERS: list,
+    a.PLAYHEAD_RUN_IMPORTED: list,
+    a.PLAYHEAD_RUN_MODULES: list,
+    a.PLAYHEAD_RUN_PACKAGES: list,
+    a.PLAYHEAD_SPAN_NAME: str,
+    a.PLAYHEAD_SPAN_PARENT: str,
 }
 """Attributes that must be of one type where they are there."""
 
@@ -35,9 +52,9 @@ def check_shape(fact: Fact) -> None:
     """`MalformedOtlp` names what is missing, of the wrong type, or out of range."""
     if not 0 <= fact.time_ns <= INT64_MAX:
         raise MalformedOtlp("a time of the fact lies beyond the year 2262")
-    if fact.seq > INT64_MAX:
+    if not -1 <= fact.seq <= INT64_MAX:
         raise MalformedOtlp(f"{a.PLAYHEAD_SEQ} is larger than any number given")
-    if fact.exchange is not None and fact.exchange.ordinal > INT64_MAX:
+    if fact.exchange is not None and not 0 <= fact.exchange.ordinal <= INT64_MAX:
         raise MalformedOtlp(f"{a.PLAYHEAD_EXCHANGE_ID} has an ordinal larger than any given")
     at = fact.attributes
     if fact.name in _EXCHANGES and fact.exchange is None:
@@ -50,6 +67,11 @@ def check_shape(fact: Fact) -> None:
             raise MalformedOtlp(f"{a.PLAYHEAD_BLOB_DIGEST} is no digest")
         if type(offset) is not int or offset < 0:
             raise MalformedOtlp(f"{a.PLAYHEAD_BLOB_OFFSET} is no offset")
-    for name, kind in _TYPES.get(fact.name, {}).items():
-        if name in at and type(at[name]) is not kind:
+    if fact.name == e.PLAYHEAD_GAP and a.PLAYHEAD_GAP_FIRST not in at:
+        raise MalformedOtlp(f"{a.PLAYHEAD_GAP_FIRST} is missing")
+    for name, value in at.items():
+        kind = _TYPES.get(name)
+        if kind is not None and type(value) is not kind:
             raise MalformedOtlp(f"{name} is of the wrong type")
+        if kind is int and not -INT64_MAX <= value <= INT64_MAX:
+            raise MalformedOtlp(f"{name} is out of range")

@@ -1,0 +1,139 @@
+"""Small files that grow large: what they take of memory and time has a bound."""
+
+import gzip
+import json
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from support.handmade import HandMade
+from support.measured import measured
+
+from playhead_receiver.store.frames import decompress
+from playhead_semconv.errors import CorruptTape
+from playhead_semconv.frames import WHOLE, Footer, Header, SpanRecord, encode
+from playhead_semconv.frames_text import from_text, to_text
+
+PACKED_BYTES = 1 << 20
+PEAK_BYTES = 400 << 20
+PATIENCE_S = 60
+
+
+def packed(head: bytes, pieces: Iterator[bytes]) -> bytes:
+    """As much of it as packs into a mebibyte."""
+    packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+    found = bytearray(packer.compress(head))
+    while len(found) < PACKED_BYTES:
+        found += packer.compress(next(pieces))
+    return bytes(found + packer.flush())
+
+
+def repeated(piece: bytes) -> Iterator[bytes]:
+    many = piece * max(1, (8 << 20) // len(piece))
+    while True:
+        yield many
+
+
+def zeros() -> bytes:
+    return packed(WHOLE, repeated(bytes(1 << 20)))
+
+
+def one_fact_again() -> bytes:
+    made = HandMade().start()
+    return packed(WHOLE + encode(Header(made.instance, 0)), repeated(encode(made.facts[-1])))
+
+
+def exchanges() -> bytes:
+    made = HandMade().start()
+    start = len(made.facts)
+    for _ in range(2000):
+        made.exchange(chunks=(b"x",))
+    frames = b"".join(map(encode, made.facts[start:]))
+    return packed(WHOLE + encode(Header(made.instance, 0)), repeated(frames))
+
+
+def spans() -> bytes:
+    made = HandMade().start()
+    made.chat()
+    frame = encode(SpanRecord(made.spans[0].otlp))
+    return packed(WHOLE + encode(Header(made.instance, 0)), repeated(frame))
+
+
+def processes() -> bytes:
+    frames = b"".join(encode(Header(number.to_bytes(16, "big"), 0)) for number in range(100_000))
+    return packed(WHOLE, repeated(frames))
+
+
+def text() -> bytes:
+    made = HandMade().start()
+    made.chat()
+    first, second = (to_text([Header(made.instance, 0), *made.facts[:n]]) for n in (4, 6))
+    return packed(first.encode(), repeated(second[len(first) :].encode()))
+
+
+def line() -> bytes:
+    return packed(b'{"resourceSpans": [', repeated(b'{"scopeSpans": []}, '))
+
+
+def lines() -> bytes:
+    one = {"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "ab" * 16, "spanId": "cd" * 8}]}]}]}
+    return packed(b"", repeated(json.dumps(one).encode() + b"\n"))
+
+
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "zeros.tape.gz": zeros,
+    "fact.tape.gz": one_fact_again,
+    "exchanges.tape.gz": exchanges,
+    "spans.tape.gz": spans,
+    "processes.tape.gz": processes,
+    "text.tape.gz": text,
+    "line.otlp.jsonl.gz": line,
+    "lines.otlp.jsonl.gz": lines,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_refused_in_bounded_memory_and_time(tmp_path: Path, name: str):
+    bomb = tmp_path / name
+    bomb.write_bytes(BOMBS[name]())
+    assert bomb.stat().st_size < 2 * PACKED_BYTES
+    verbs = [["import"], ["import", "--partial"], ["show"]] if ".tape" in name else [["import"]]
+    for words in verbs:
+        done = measured(tmp_path / "data", *words, str(bomb))
+        taken = name.startswith("exchanges") and "--partial" in words
+        assert taken or done.err.startswith("error[tape-corrupt]: " + name), done
+        assert done.status == 1, done
+        assert done.peak_bytes < PEAK_BYTES, done
+        assert done.seconds < PATIENCE_S, done
+
+
+def test_a_frame_of_a_store_that_says_it_is_endless_is_damaged(tmp_path: Path):
+    endless = b"\x28\xb5\x2f\xfd\xe0" + (1 << 60).to_bytes(8, "little") + bytes(16)
+    with pytest.raises(CorruptTape, match="a frame is damaged"):
+        decompress(endless)
+
+
+def test_what_packs_well_is_no_bomb(tmp_path: Path):
+    made = HandMade().start()
+    for _ in range(50):
+        made.chat(request=b'{"model":"m","x":"' + b"a" * 100_000 + b'"}')
+    made.exit()
+    run = tmp_path / "run.tape.gz"
+    facts = b"".join(map(encode, made.facts))
+    whole = WHOLE + encode(Header(made.instance, 0)) + facts + encode(Footer(len(made.facts), 0))
+    run.write_bytes(gzip.compress(whole))
+    assert len(whole) > 100 * run.stat().st_size
+    assert measured(tmp_path / "data", "show", str(run)).status == 0
+
+
+def test_a_long_golden_is_read_in_one_go(tmp_path: Path):
+    """Once through the text, not once for each record."""
+    made = HandMade().start()
+    for _ in range(20_000):
+        made.say("x")
+    text = to_text([Header(made.instance, 0), *made.facts])
+    began = time.process_time()
+    assert len(list(from_text(text))) == len(made.facts) + 1
+    assert time.process_time() - began < 20
