@@ -6,12 +6,15 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from playhead_receiver.errands import serve
 from playhead_receiver.store import Upkeep
 from playhead_receiver.store.retention import Policy, apply, names_of_runs
 from playhead_receiver.threads import Worker
 from playhead_replay.forks.workspace import sweep
+
+T = TypeVar("T")
 
 BY_POLICY = "retention"
 """Who deletes."""
@@ -43,11 +46,14 @@ class Keeper(Worker):
         self._data_dir = data_dir
         self._policy = policy
         self._next_s = time.monotonic()
+        self._failed: Exception | None = None
 
     def turn(self) -> float:
         """One errand, or some runs, or a block."""
-        begin = time.monotonic()
+        begin, self._failed = time.monotonic(), None
         self._work()
+        if self._failed is not None:
+            raise self._failed
         return max(POLL_S, RESTS * (time.monotonic() - begin))
 
     def _work(self) -> None:
@@ -58,10 +64,19 @@ class Keeper(Worker):
                 self._keep()
 
     def _keep(self) -> None:
-        if self._store.sum_up():
+        if self._try(self._store.sum_up):
             return
         if self._policy is not None and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + EVERY_S
-            apply(self._store, self._policy, time.time_ns(), partial(self._note, BY_POLICY))
-            sweep(self._data_dir, lambda: names_of_runs(self._store))
-        self._store.compact()
+            policy, note = self._policy, partial(self._note, BY_POLICY)
+            self._try(lambda: apply(self._store, policy, time.time_ns(), note))
+            self._try(lambda: sweep(self._data_dir, lambda: names_of_runs(self._store)))
+        self._try(self._store.compact)
+
+    def _try(self, duty: Callable[[], T]) -> T | None:
+        """Do a duty. Where it fails the others are done all the same; the first failure is told then."""
+        try:
+            return duty()
+        except Exception as problem:
+            self._failed = self._failed or problem
+            return None

@@ -285,6 +285,9 @@ def _label(*found: Any) -> Label:
     return Label(*found)
 
 
+MOST_TOKENS = 1 << 40
+"""What a span can say that it used. More is no number of tokens; sums are to fit 64 bits."""
+
 _NO_USAGE = Usage()
 
 
@@ -378,7 +381,7 @@ def _text(at: Any, name: str) -> str:
 
 def _number(at: Any, name: str) -> int:
     value = at.get(name)
-    return 0 if value is None else max(value.int_value, 0)
+    return 0 if value is None else min(max(value.int_value, 0), MOST_TOKENS)
 
 
 def _hex(text: str, size: int) -> bytes:

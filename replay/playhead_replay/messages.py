@@ -71,7 +71,7 @@ def read_messages(attributes: Mapping[str, Any]) -> Messages:
         if value is not None:
             try:
                 setattr(found, place, read(value))
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
     return found
 

@@ -105,5 +105,5 @@ def _difference(one: State, other: State) -> Difference | None:
     try:
         found = json_difference(one.value, other.value)
         return found or body_difference(one.body, other.body)
-    except (TapeError, ValueError):
+    except (TapeError, ValueError, RecursionError):
         return Difference("digest", one.content.digest.hex()[:16], other.content.digest.hex()[:16])

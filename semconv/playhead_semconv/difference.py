@@ -39,7 +39,7 @@ def body_difference(tape: bytes, now: bytes) -> Difference | None:
         return None
     try:
         left, right = json.loads(tape), json.loads(now)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text_difference(tape, now)
     return json_difference(left, right)
 
@@ -86,7 +86,7 @@ def body_differences(tape: bytes, now: bytes) -> Iterator[Difference]:
         return
     try:
         left, right = json.loads(tape), json.loads(now)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = text_difference(tape, now)
         if found is not None:
             yield found
@@ -129,7 +129,7 @@ def _within(text: str) -> Any:
         return None
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

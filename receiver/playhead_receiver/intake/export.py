@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
@@ -31,12 +32,14 @@ from playhead_receiver.intake.budget import Budget
 from playhead_receiver.intake.spans import Rejections, check_scope, read_envelope, read_spans
 from playhead_receiver.span_view import Envelope
 from playhead_receiver.store.prepare import Prepared
-from playhead_receiver.store.protocol import Batch, Store
+from playhead_receiver.store.protocol import Batch, ReadSpan, Store
 from playhead_semconv.errors import MalformedOtlp, StoreError
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import instance_of, is_fact, unpack_record
 from playhead_semconv.shapes import check_shape
 
+log = logging.getLogger(__name__)
+T = TypeVar("T")
 Signal: TypeAlias = Literal["traces", "logs", "metrics"]
 
 REQUESTS: dict[Signal, type[Message]] = {
@@ -75,6 +78,10 @@ class Counted:
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
 
+def _of_spans(spans: list[ReadSpan]) -> Batch:
+    return Batch(spans=spans)
+
+
 class Intake:
     """Takes OTLP export requests. Returns when what they bring is on disk."""
 
@@ -111,8 +118,14 @@ class Intake:
                 batch, count = Batch(spans=spans), len(spans)
             else:
                 batch, count, rejections = found.prepared(), found.spans, found.rejections
-            if count:
-                self._keep(batch)
+            try:
+                if count:
+                    self._keep(batch)
+            except StoreError:
+                raise
+            except Exception:
+                log.exception("a request cannot be stored as a whole; what can be is, one by one")
+                count, rejections = self._keep_apart(*read_spans(body), _of_spans)
         with self.counted.lock:
             self.counted.spans += count
             self.counted.rejected += rejections.count
@@ -149,13 +162,22 @@ class Intake:
                 if left:
                     kept = passed.entries.add(resource=entry.resource, schema_url=entry.schema_url)
                     kept.scopes.add(scope=scoped.scope, items=left, schema_url=scoped.schema_url)
-        if facts:
-            self._keep(Batch(facts=facts, resources=resources))
+        try:
+            if facts:
+                self._keep(Batch(facts=facts, resources=resources))
+            count = len(facts)
+        except StoreError:
+            raise
+        except Exception:
+            log.exception("a request cannot be stored as a whole; what can be is, one by one")
+            count, rejections = self._keep_apart(
+                facts, rejections, lambda some: Batch(facts=some, resources=resources)
+            )
         if others:
             for pass_on in self.pass_on:
                 pass_on("logs", passed.SerializeToString())
         with self.counted.lock:
-            self.counted.facts += len(facts)
+            self.counted.facts += count
             self.counted.log_records += others
             self.counted.rejected += rejections.count
         answer = ExportLogsServiceResponse()
@@ -176,6 +198,26 @@ class Intake:
             self.counted.refusal = problem, time.monotonic()
             raise
         self.counted.refusal = None
+
+    def _keep_apart(
+        self, items: list[T], rejections: Rejections, batch_of: Callable[[list[T]], Batch]
+    ) -> tuple[int, Rejections]:
+        """Keep halves, and halves of these, until what cannot be stored stands alone; how many were."""
+        waiting, kept = [items], 0
+        while waiting:
+            some = waiting.pop()
+            try:
+                self._keep(batch_of(some))
+                kept += len(some)
+            except StoreError:
+                raise
+            except Exception as problem:
+                middle = len(some) // 2
+                if middle:
+                    waiting += [some[middle:], some[:middle]]
+                else:
+                    rejections.add(MalformedOtlp(f"it cannot be stored: {type(problem).__name__}"))
+        return kept, rejections
 
     def _metrics(self, body: bytes) -> Answer:
         try:

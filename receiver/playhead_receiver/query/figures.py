@@ -54,6 +54,17 @@ class Figures(Collector):
             ("playhead_live_streams", self._serving.live, "Live streams that are open."),
         ):
             yield GaugeMetricFamily(name, what, value=value)
+        yield GaugeMetricFamily(
+            "playhead_runs_set_aside",
+            "Runs that cannot be summed up, which housekeeping goes past.",
+            value=sum(house.store.set_aside() for house in houses.values()),
+        )
+        disorder = GaugeMetricFamily(
+            "playhead_housekeeping_failing", "1: a pass ends in an error.", labels=("pass",)
+        )
+        for name, failing in self._serving.failing().items():
+            disorder.add_metric([name], int(failing))
+        yield disorder
         destinations = self._serving.destinations()
         for family, name, field, what in (
             (CounterMetricFamily, "spans", "sent", "Spans that a destination took."),

@@ -302,5 +302,7 @@ class Removed(Model):
 class State(Model):
     """How the receiver is."""
 
-    status: Literal["ok", "unavailable"]
+    status: Literal["ok", "degraded", "unavailable"]
     problem: str | None = None
+    problems: list[str] = []
+    """Why it is degraded."""

@@ -58,3 +58,17 @@ class Serving:
         self.live = 0
         """Live streams that are open; on the event loop only."""
         self.stopping = False
+
+    def failing(self) -> dict[str, bool]:
+        """By pass of housekeeping, whether its last attempt ended in an error, of any tenant."""
+        houses = self.tenants.open_houses().values()
+        return {
+            "keeping": any(house.keeper.problem for house in houses),
+            "indexing": any(house.indexer is not None and house.indexer.problem for house in houses),
+        }
+
+    def disorder(self) -> list[str]:
+        """Why the stores are not in order, a sentence each, without what is stored; mostly empty."""
+        found = [f"{name} fails; the log says why" for name, fails in self.failing().items() if fails]
+        aside = sum(house.store.set_aside() for house in self.tenants.open_houses().values())
+        return [*found, f"{aside} runs cannot be summed up; the log says why"] if aside else found

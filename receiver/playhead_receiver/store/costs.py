@@ -14,6 +14,8 @@ from playhead_receiver.span_view import Label, Usage
 from playhead_semconv import attributes as a
 
 NANO = 1_000_000_000
+MOST = (1 << 62) - 1
+"""The largest sum: two of them fit a whole number of 64 bits."""
 DAY_NS = 86_400 * NANO
 
 PROBES = (Usage(1_000), Usage(1_000, 1_000), Usage(1_000, 0, 1_000), Usage(0, 0, 0, 1_000))

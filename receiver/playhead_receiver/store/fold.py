@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from playhead_receiver.span_view import Label, ResourceSummary, Usage
-from playhead_receiver.store.costs import NANO, cost_of
+from playhead_receiver.store.costs import MOST, NANO, cost_of
 from playhead_receiver.store.protocol import RunStatus, RunSummary
 
 HEARTBEAT_NS = 5_000_000_000
@@ -142,13 +142,13 @@ def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
         steps=sum(span.label.step or span.span_id in bare for span in spans),
         errors=sum(span is not root for span in wrong),
         usage=Usage(
-            sum(span.usage.input for span in counted),
-            sum(span.usage.cached for span in counted),
-            sum(span.usage.cache_write for span in counted),
-            sum(span.usage.output for span in counted),
-            sum(span.usage.reasoning for span in counted),
+            _most(sum(span.usage.input for span in counted)),
+            _most(sum(span.usage.cached for span in counted)),
+            _most(sum(span.usage.cache_write for span in counted)),
+            _most(sum(span.usage.output for span in counted)),
+            _most(sum(span.usage.reasoning for span in counted)),
         ),
-        cost=cost,
+        cost=None if cost is None else _most(cost),
         unpriced=unpriced,
         models=_distinct(span.label.model for span in by_time),
         providers=_distinct(span.label.provider for span in by_time),
@@ -157,6 +157,11 @@ def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
         version=next((span.label.version for span in by_time if span.label.version), ""),
         resource=0 if named is None else named.resource,
     )
+
+
+def _most(number: int) -> int:
+    """What is no number of tokens or dollars any more is the most that a table holds."""
+    return min(max(number, -MOST), MOST)
 
 
 def summary_of(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from playhead_receiver.store.costs import MOST, NANO
 from playhead_receiver.store.protocol import Query, RunSummary, Sort
 from playhead_semconv.errors import UsageError
-
-NANO = 1_000_000_000
 
 Place = tuple[int, str]
 """Where a run stands in an order: what it is sorted by, and its trace id."""
@@ -18,7 +17,7 @@ def measure_of(run: RunSummary, sort: Sort) -> int:
     if sort == "duration":
         return run.last_ns - run.started_ns
     if sort == "cost":
-        return -1 if run.cost_usd is None else round(run.cost_usd * NANO)
+        return -1 if run.cost_usd is None else min(round(run.cost_usd * NANO), MOST)
     if sort == "tokens":
         return run.input_tokens + run.output_tokens
     return run.steps if sort == "steps" else run.errors

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -9,10 +10,13 @@ from typing import Any
 
 import msgspec
 
+from playhead_receiver.store.faults import OF_ONE_RUN
 from playhead_receiver.store.protocol import Query, RunSummary
 from playhead_receiver.store.share import of_share
 from playhead_receiver.store.upkeep import FLAGGED, HELD, TEST, Deleted, Upkeep
 from playhead_semconv.errors import ConfigurationError, UsageError
+
+log = logging.getLogger(__name__)
 
 DAY_S = 86_400.0
 FOREVER_S = 1e12
@@ -199,7 +203,15 @@ def delete_runs(
         some = runs[at : at + AT_ONCE]
         for run in some:
             note(run.trace_id)
-        done = _sum(done, store.delete([bytes.fromhex(run.trace_id) for run in some]))
+        ids = [bytes.fromhex(run.trace_id) for run in some]
+        try:
+            done = _sum(done, store.delete(ids))
+        except OF_ONE_RUN:
+            for id in ids:
+                try:
+                    done = _sum(done, store.delete([id]))
+                except OF_ONE_RUN as problem:
+                    log.error("run %s cannot be deleted: %r", id.hex(), problem)
     return done
 
 

@@ -254,7 +254,7 @@ def _elements_end(body: bytes) -> list[int]:
         return []
     try:
         elements = _elements.decode(body + b"]")
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return []
     ends: list[int] = []
     at = 1

@@ -103,6 +103,10 @@ class Upkeep(Store, Protocol):
         """
         ...
 
+    def set_aside(self) -> int:
+        """How many runs `sum_up` goes past, as something in them cannot be summed up."""
+        ...
+
     def compact(self, quiet_s: float = 60.0) -> int:
         """Join frames of runs to which nothing came for ``quiet_s``; how many blocks that made.
 

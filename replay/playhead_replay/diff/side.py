@@ -93,7 +93,7 @@ class Seen:
         """Digest of what a request says at its end: the last message, where it has messages."""
         try:
             body: Any = json.loads(self.request or b"null")
-        except ValueError:
+        except (ValueError, RecursionError):
             return digest_of(self.request)
         if isinstance(body, dict):
             fields = cast("dict[str, Any]", body)
@@ -129,7 +129,7 @@ class Seen:
         for one in self.said:
             try:
                 found[one.name] = one.value
-            except (TapeError, ValueError):
+            except (TapeError, ValueError, RecursionError):
                 continue
         return found
 

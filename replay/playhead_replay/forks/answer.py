@@ -117,7 +117,7 @@ def _folded(exchange: RecordedExchange, body: bytes) -> Any:
             continue
         try:
             value = json.loads(event.data)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
             fold.event(event.name, cast("dict[str, Any]", value))
@@ -128,7 +128,7 @@ def _folded(exchange: RecordedExchange, body: bytes) -> Any:
 def _json(exchange: RecordedExchange, data: bytes) -> Any:
     try:
         return json.loads(data)
-    except ValueError as problem:
+    except (ValueError, RecursionError) as problem:
         raise UsageError(
             f"the answer to {exchange.name} is no JSON, and cannot be edited", cause=str(problem)
         ) from None

@@ -134,7 +134,7 @@ def call_of(request: bytes) -> object:
     """What a program called to start a process; None where that is not known."""
     try:
         return json.loads(request).get("call")
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         return None
 
 

@@ -115,7 +115,7 @@ def request_of(exchange: RecordedExchange) -> Any:
     """The request of an exchange, as a document that can be edited. `UsageError` where it is none."""
     try:
         return json.loads(exchange.request)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise UsageError(
             f"the request of {exchange.name} is no JSON, and cannot be edited",
             cause=exchange.key,

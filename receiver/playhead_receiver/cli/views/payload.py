@@ -128,7 +128,7 @@ def _body(data: bytes) -> Iterator[Text]:
         return
     try:
         text = json.dumps(json.loads(data), indent=2, ensure_ascii=False)
-    except ValueError:
+    except (ValueError, RecursionError):
         try:
             text = data.decode()
         except UnicodeDecodeError:

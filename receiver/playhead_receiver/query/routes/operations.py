@@ -30,7 +30,8 @@ async def health() -> State:
 def ready(request: Request) -> State:
     """The receiver can read what it stores, takes what comes, and is not about to stop.
 
-    A request that was refused makes it not ready until another is taken, or for ten seconds.
+    A request that was refused makes it not ready until another is taken, or for ten seconds. It is
+    ready, and ``degraded``, where something keeps it from having its store in order.
     """
     serving = serving_of(request)
     serving.tenants.own.store.position()
@@ -40,7 +41,8 @@ def ready(request: Request) -> State:
         raise StoreUnavailable(problem.what, cause=problem.cause, hint=problem.hint)
     if serving.stopping:
         raise StoreUnavailable("the receiver is about to stop")
-    return State(status="ok")
+    problems = serving.disorder()
+    return State(status="degraded" if problems else "ok", problems=problems)
 
 
 @router.get(

@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 
 from playhead_receiver.store.blocks import BLOCK_BYTES, open_block, pack_block
+from playhead_receiver.store.faults import OF_ONE_RUN
 from playhead_receiver.store.frames import decompress
 from playhead_receiver.store.sql.db import Db
-from playhead_semconv.errors import CorruptTape, StoreError
+from playhead_semconv.errors import CorruptTape
 
 QUIET_S = 60.0
 """A run to which nothing came for so long is over, whatever its status."""
@@ -44,7 +45,7 @@ def drafts(db: Db, quiet_s: float) -> list[Draft]:
     made: list[Draft] = []
     size = 0
     for (trace_id,) in runs:
-        with suppress(CorruptTape):  # `verify` says so; such a run stays as it is
+        with suppress(*OF_ONE_RUN):  # `verify` says so; such a run stays as it is
             of_run, held = _drafts_of(db, trace_id)
             made += of_run
             size += held
@@ -74,7 +75,7 @@ def _drafts_of(db: Db, trace_id: bytes) -> tuple[list[Draft], int]:
 def _draft(trace_id: bytes, kept: dict[int, bytes], plain: dict[int, bytes]) -> Draft:
     data = pack_block(plain)
     if open_block(data) != plain:
-        raise StoreError(f"frames of {trace_id.hex()} come out of their block otherwise")
+        raise CorruptTape(f"frames of {trace_id.hex()} come out of their block otherwise")
     return Draft(trace_id, kept, data)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Generic, TypeVar
 
 from playhead_receiver.store.cutting import Cutter
+from playhead_receiver.store.faults import OF_ONE_RUN
 from playhead_receiver.store.fold import SpanRow
 from playhead_receiver.store.protocol import Change, Query, RunSummary, StoredSpan
 from playhead_receiver.store.resolve import resolve
@@ -18,18 +21,24 @@ from playhead_receiver.store.sql.deletion import Deletion
 from playhead_receiver.store.sql.part import part_of_run
 from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.sql.runs import Runs
-from playhead_receiver.store.sql.summaries import keep, make, outdated, span_rows
+from playhead_receiver.store.sql.summaries import Made, StoredRun, keep, make, outdated, span_rows
 from playhead_receiver.store.sql.tape import SqlTape
 from playhead_receiver.store.writer import Writer
 from playhead_semconv.errors import StoreUnavailable
 from playhead_semconv.facts import Fact
 from playhead_semconv.seams import Tape
 
+log = logging.getLogger(__name__)
+
 SUMMED_UP_AT_ONCE = 64
 DELETED_AT_ONCE = 32
 """Blobs that are deleted while commits of others wait."""
 
 D = TypeVar("D", bound=Db)
+
+
+def _keep_one(made: Made, db: Db) -> None:
+    keep(db, made)
 
 
 class SqlStore(Generic[D]):
@@ -51,6 +60,8 @@ class SqlStore(Generic[D]):
         self._runs = Runs(reader)
         self._cutter = Cutter()
         self._on_close = on_close
+        self._set_aside: dict[bytes, int] = {}
+        """Runs that cannot be summed up, and the position at which that was tried."""
 
     # Reading
 
@@ -128,11 +139,36 @@ class SqlStore(Generic[D]):
         """Bring summaries of runs up to date, at most ``limit``; how many were not."""
         errands = self._errands()
         now_ns = time.time_ns()
+        made: list[Made] = []
         with self._reader.connection() as db:
-            made = [make(db, run, now_ns) for run in outdated(db, limit)]
-        if made:
-            errands.run(lambda db: [keep(db, one) for one in made] and None, forgets=False)
+            for run in outdated(db, limit + len(self._set_aside)):
+                if self._set_aside.get(run.row.trace_id) == run.stale:
+                    continue
+                try:
+                    made.append(make(db, run, now_ns))
+                except OF_ONE_RUN as problem:
+                    self._put_aside(run, problem)
+        try:
+            if made:
+                errands.run(lambda db: [keep(db, one) for one in made] and None, forgets=False)
+        except OF_ONE_RUN:
+            for one in made:
+                try:
+                    errands.run(partial(_keep_one, one), forgets=False)
+                except OF_ONE_RUN as problem:
+                    self._put_aside(one.run, problem)
+        for one in made:
+            if self._set_aside.get(one.run.row.trace_id) != one.run.stale:
+                self._set_aside.pop(one.run.row.trace_id, None)
         return len(made)
+
+    def set_aside(self) -> int:
+        """How many runs `sum_up` goes past, as something in them cannot be summed up."""
+        return len(self._set_aside)
+
+    def _put_aside(self, run: StoredRun, problem: Exception) -> None:
+        log.error("run %s cannot be summed up: %r", run.row.name, problem)
+        self._set_aside[run.row.trace_id] = run.stale
 
     def housekeeping(self) -> AbstractContextManager[bool]:
         """Whether it is ours to keep the store in order; it is where nobody else can write."""

@@ -8,7 +8,8 @@ from heapq import merge
 from itertools import islice
 from typing import Any
 
-from playhead_receiver.store.listing import NANO, Place, asks_for, order_of, place_after
+from playhead_receiver.store.costs import NANO
+from playhead_receiver.store.listing import Place, asks_for, order_of, place_after
 from playhead_receiver.store.protocol import Query, RunSummary
 from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.sql.summaries import (

@@ -5,6 +5,7 @@ The row of a text is its address, the row of a fact its position.
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
+from playhead_receiver.store.faults import OF_ONE_RUN
 from playhead_receiver.store.keys import Need
 from playhead_receiver.store.plain import plain_text, words_of_span
 from playhead_receiver.store.prepare import open_run
@@ -34,6 +36,8 @@ from playhead_semconv.errors import (
 )
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import attributes_of
+
+log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from playhead_receiver.derive import Deriver
@@ -103,21 +107,25 @@ class Searcher:
         deriver, texts = self._deriver(), self._reader.texts()
         count = len(runs)
         for id, trace_id in bundles:
-            spans = self._spans_of(id, trace_id, texts)
-            if self._must_wait(id, spans, deriver):
-                break
-            said = {place: self._said(span, deriver) for place, span in spans.items()}
-            with suppress(CorruptTape):  # what cannot be read cannot be found; `verify` says so
+            try:
+                spans = self._spans_of(id, trace_id, texts)
+                if self._must_wait(id, spans, deriver):
+                    break
+                said = {place: self._said(span, deriver) for place, span in spans.items()}
+                keys = self._signatures.fresh(trace_id, spans.values())
+                if keys:
+                    sign(id, trace_id, keys)
                 for place, words in _words(texts.items(id), said):
                     put(TEXT_WORDS, address_of(id, place), words)
-            keys = self._signatures.fresh(trace_id, spans.values())
-            if keys:
-                sign(id, trace_id, keys)
+            except OF_ONE_RUN as problem:  # what cannot be read cannot be found; `verify` says so
+                log.warning("bundle %d cannot be searched: %r", id, problem)
             bundle = id
             count += 1
         for at, last, data, blobs in runs:
             for fact in self._facts_of(data, blobs):
-                words = _words_of_fact(fact)
+                words = ""
+                with suppress(*OF_ONE_RUN):
+                    words = _words_of_fact(fact)
                 if words:
                     put(FACT_WORDS, at - last + fact.seq, words)
             position = at
