@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from playhead_semconv.errors import PlayheadError
+from playhead_semconv.visible import visible
 
 logger = logging.getLogger("playhead.exporter")
 
@@ -20,18 +21,18 @@ class Notices:
         """Something is wrong that somebody must see to."""
         if matter not in self._said:
             self._said.add(matter)
-            logger.error("%s", problem)
+            logger.error("%s", visible(str(problem)))
 
     def say(self, matter: str, text: str) -> None:
         """Something that mends itself, but should be known."""
         if matter not in self._said:
             self._said.add(matter)
             if not self._quiet:
-                logger.warning("playhead: %s", text)
+                logger.warning("playhead: %s", visible(text))
 
     def over(self, matter: str, text: str = "") -> None:
         """The matter is settled; ``text`` is said if its beginning was."""
         if matter in self._said:
             self._said.discard(matter)
             if text and not self._quiet:
-                logger.warning("playhead: %s", text)
+                logger.warning("playhead: %s", visible(text))

@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 from playhead_replay.report import Divergence, Report
 from playhead_semconv.facts import Fidelity
+from playhead_semconv.visible import visible
 
 OUTPUTS = ("stdout", "stderr", "exit", "effect", "response")
 """Kinds of divergence that are told with their output."""
@@ -22,14 +23,14 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 def junit_xml(report: Report, command: str, time_s: float = 0.0) -> bytes:
     """``command``: what makes the same report again. ``time_s``: how long the replay took."""
     suites = ElementTree.Element("testsuites")
-    suite = ElementTree.SubElement(suites, "testsuite", name=f"playhead replay {report.run}")
+    suite = ElementTree.SubElement(suites, "testsuite", name=_clean(f"playhead replay {report.run}"))
     properties = ElementTree.SubElement(suite, "properties")
     for name, value in _properties(report):
         ElementTree.SubElement(properties, "property", name=name, value=_clean(value))
     failed = total = 0
     for group, name, found in _cases(report):
         case = ElementTree.SubElement(
-            suite, "testcase", classname=f"{report.run}.{group}", name=_clean(name), time="0"
+            suite, "testcase", classname=_clean(f"{report.run}.{group}"), name=_clean(name), time="0"
         )
         total += 1
         if found:
@@ -98,4 +99,4 @@ def _boundary_of(one: Divergence, kind: str) -> bool:
 
 
 def _clean(text: str) -> str:
-    return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+    return _NO_XML.sub("\N{REPLACEMENT CHARACTER}", visible(text))

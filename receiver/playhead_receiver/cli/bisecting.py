@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeMissing
+from playhead_semconv.visible import visible
 
 if TYPE_CHECKING:
     from playhead_replay import Replay, Run
@@ -47,7 +48,7 @@ def judged(session: Session, golden: Path, *, python: str, cwd: str, checks: Seq
             session.say(problem.cause)
         return UNJUDGED
     for line in done.report.lines():
-        sys.stdout.write(f"{line}\n")
+        sys.stdout.write(f"{visible(line)}\n")
     return GOOD if done.report.exit_code == 0 else BAD
 
 

@@ -18,6 +18,7 @@ from playhead_receiver.cli.child import run_child, signals_held
 from playhead_receiver.cli.failures import show_failure
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import PlayheadError, UsageError
+from playhead_semconv.visible import visible
 
 if TYPE_CHECKING:
     from playhead_receiver.cli.housing import Housing
@@ -184,7 +185,7 @@ def unknown_decider(session: Session, on_unknown: str) -> Decide:
                 if is_open
                 else "say what becomes of it: --on-unknown resend, or --on-unknown skip",
             )
-        question = f"playhead: {what} {became}."
+        question = visible(f"playhead: {what} {became}.")
         answer: str = click.prompt(question, type=click.Choice(["resend", "skip"]), err=True)
         return "resend" if answer == "resend" else "skip"
 

@@ -9,6 +9,7 @@ import traceback
 import click
 
 from playhead_semconv.errors import PlayheadError
+from playhead_semconv.visible import visible
 
 SCHEMA_VERSION = 1
 INTERRUPTED = 130
@@ -52,12 +53,12 @@ def show_failure(problem: BaseException, *, as_json: bool, verbose: bool) -> Non
     """Say on stderr what went wrong."""
     found = described(problem)
     if verbose:
-        traceback.print_exception(problem, file=sys.stderr)
+        sys.stderr.write(visible("".join(traceback.format_exception(problem))))
     if as_json:
         said = json.dumps({"schema_version": SCHEMA_VERSION, "error": found}, ensure_ascii=False)
     else:
         lines = [f"error[{found['code']}]: {found['what']}"]
         lines += [f"{name}: {found[name]}" for name in ("cause", "hint") if found[name]]
         said = "\n".join(lines)
-    sys.stderr.write(said + "\n")
+    sys.stderr.write(visible(said) + "\n")
     sys.stderr.flush()

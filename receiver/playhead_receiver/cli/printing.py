@@ -11,6 +11,7 @@ import click
 
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.views.words import ASCII
+from playhead_semconv.visible import hidden_at
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -25,7 +26,7 @@ def print_lines(
     is high, and ``paged``, they go through the pager.
     """
     console = session.out
-    texts = list(lines)
+    texts = [_shown(line) for line in lines]
     if session.plain:
         for text in texts:
             text.plain = text.plain.translate(ASCII)
@@ -45,3 +46,18 @@ def print_lines(
         click.echo_via_pager(captured.get(), color=session.colored(sys.stdout))
     else:
         write()
+
+
+def _shown(line: Text) -> Text:
+    """``line``, in which nothing is hidden and nothing speaks to the terminal; a line is one line."""
+    from rich.text import Text
+
+    found = hidden_at(line.plain, lines=True)
+    if not found:
+        return line
+    shown, at = Text(style=line.style), 0
+    for place, spelt in found:
+        shown += line[at:place]
+        shown += Text(spelt, style="reverse")
+        at = place + 1
+    return shown + line[at:]

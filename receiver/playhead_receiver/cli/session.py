@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from playhead_receiver.command_name import command_name
+from playhead_semconv.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,13 +101,13 @@ class Session:
     def say(self, text: str) -> None:
         """One line in playhead's own name."""
         if not self.settings.quiet:
-            self.err.print(f"playhead: {text}", highlight=False, markup=False, soft_wrap=True)
+            self.err.print(f"playhead: {visible(text)}", highlight=False, markup=False, soft_wrap=True)
 
     def suggest(self, command: str) -> None:
         """The next command to try; on a terminal only."""
         if sys.stderr.isatty() and not self.as_json and not self.settings.quiet:
             command = command.replace("playhead", command_name(), 1)
-            self.err.print(f"next: {command}", highlight=False, markup=False, soft_wrap=True)
+            self.err.print(f"next: {visible(command)}", highlight=False, markup=False, soft_wrap=True)
 
     def progress(self, text: str) -> None:
         """What is being done now; on a terminal only."""
@@ -116,7 +117,7 @@ class Session:
     def print_json(self, value: Any, *, to_stderr: bool = False) -> None:
         """One JSON object on a line of its own."""
         stream = sys.stderr if to_stderr else sys.stdout
-        stream.write(json.dumps(value, ensure_ascii=False) + "\n")
+        stream.write(visible(json.dumps(value, ensure_ascii=False)) + "\n")
         stream.flush()
 
     def _console(self, stream: IO[str]) -> Console:

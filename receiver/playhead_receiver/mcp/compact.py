@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from playhead_receiver.cli.views.words import age, count, took
+from playhead_semconv.visible import visible
 
 LONGEST_CHARS = 2000
 """Of one text so much is shown, unless more is asked for."""
@@ -121,4 +122,4 @@ def _cost(usd: float | None, more: bool) -> list[str]:
 
 def joined(lines: Iterable[str], nothing: str) -> str:
     """As one text."""
-    return "\n".join(lines) or nothing
+    return visible("\n".join(lines)) or nothing

@@ -24,6 +24,7 @@ from playhead_receiver.mcp.compact import (
     span_lines,
     tree_lines,
 )
+from playhead_semconv.visible import visible
 
 TIMEOUT_S = 60.0
 READING = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
@@ -64,7 +65,7 @@ class QueryApi:
             raise ToolError(f"the receiver does not answer: {problem}") from None
         if answer.status != 200:
             words = (found.get("detail"), found.get("cause"), found.get("hint"))
-            raise ToolError("; ".join(str(word) for word in words if word))
+            raise ToolError(visible("; ".join(str(word) for word in words if word)))
         return found
 
 
@@ -140,6 +141,6 @@ def mcp_server(api: QueryApi, version: str = "") -> MCPServer[Any]:
         """Where two runs part: their first difference, and which steps are the same."""
         found = api.get("diff", left=left, right=right)
         wanted = ("identical", "same_steps", "first_difference", "outcome")
-        return msgspec.json.encode({name: found.get(name) for name in wanted}).decode()
+        return visible(msgspec.json.encode({name: found.get(name) for name in wanted}).decode())
 
     return server

@@ -304,5 +304,4 @@ class State(Model):
 
     status: Literal["ok", "degraded", "unavailable"]
     problem: str | None = None
-    problems: list[str] = []
-    """Why it is degraded."""
+    """Why it is not ``ok``."""

@@ -26,6 +26,7 @@ from playhead_replay.run import Run
 from playhead_replay.tapefile import COMPRESSED, SUFFIX, read_tape_file, read_unfinished
 from playhead_replay.warm import Warm
 from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeMissing
+from playhead_semconv.visible import visible
 
 Event: TypeAlias = Literal["used", "created", "updated"]
 PROPERTY = "playhead"
@@ -164,7 +165,7 @@ class Tapes:
                 f"hint: pytest {self._request.node.nodeid} --playhead-record=missing\n"
                 f"hint: playhead golden add RUN --name {golden.name.partition('.')[0]}"
             )
-        pytest.fail(said, pytrace=False)
+        pytest.fail(visible(said), pytrace=False)
 
     def _expectation(
         self, unused: Literal["fail", "allow"] | None, outcome: Literal["same", "changed"] | None
@@ -270,7 +271,7 @@ class Tapes:
             done = subprocess.run([*start, "--", *words], cwd=folder, env=environ, capture_output=True)
             if not live.exists():
                 said = done.stderr.decode(errors="replace")
-                pytest.fail(f"{' '.join(words)} could not be recorded:\n{said}", pytrace=False)
+                pytest.fail(f"{' '.join(words)} could not be recorded:\n{visible(said)}", pytrace=False)
             # Forks leave tapes of their own beside it.
             files = [live, *sorted(Path(scratch).glob("live.*.tape"))]
             run = Run.of_tapes([tape for file in files for tape in read_unfinished(file).tapes])

@@ -20,6 +20,7 @@ from playhead_replay.steps import Step
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fidelity
 from playhead_semconv.states import at
+from playhead_semconv.visible import visible
 
 LINES = 40
 """Lines of a failure that are shown; the rest is in the tape that was kept."""
@@ -218,7 +219,7 @@ class Replayed:
         __tracebackhide__ = True
         again = [f"again: {_pytest(self._test)}"] if self._test else []
         told = [f"{self.golden.name}: {what}", *lines, f"look: {self.look}", *again]
-        raise AssertionError("\n".join(told)) from None
+        raise AssertionError(visible("\n".join(told))) from None
 
     @property
     def look(self) -> str:
@@ -242,7 +243,7 @@ def failure(
         told, asks, _ = note.partition(" give it: ")
         lines += [f"{told} give it: tape.replay(…, headers={{NAME: VALUE}})"] if asks else []
     lines += list(_commands(golden, kept, node))
-    return "\n".join(lines)
+    return visible("\n".join(lines))
 
 
 def _commands(golden: Path, kept: Path | None, node: str) -> Iterator[str]:

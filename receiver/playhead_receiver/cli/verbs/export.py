@@ -17,6 +17,7 @@ from playhead_receiver.cli.runs import Target, parse_target, reading
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
 from playhead_semconv.inside import inside
+from playhead_semconv.visible import visible
 
 if TYPE_CHECKING:
     from playhead_receiver.transfer import Material
@@ -53,7 +54,7 @@ def command(session: Session, target: str | None, output: str | None, form: str 
             if form == "tape":
                 raise UsageError("a tape goes to a file", hint="playhead export RUN -o run.tape")
             for line in found.lines():
-                sys.stdout.buffer.write(line + b"\n")
+                sys.stdout.buffer.write(visible(line.decode()).encode() + b"\n")
             return
         size_bytes = _write(found, Path(path), form)
     if session.as_json:

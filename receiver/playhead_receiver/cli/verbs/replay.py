@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from playhead_receiver.cli.runs import opened_run, parse_target
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
 from playhead_semconv.headers import parse_headers
+from playhead_semconv.visible import visible
 
 if TYPE_CHECKING:
     from playhead_replay import Replay
@@ -124,8 +126,9 @@ def command(
         with written(junitxml, SHARED) as file:
             file.write(junit_xml(done.report, again, time.monotonic() - began))
     if output:
-        session.err.file.write(done.stderr.decode(errors="replace"))
-        session.err.file.write(done.stdout.decode(errors="replace"))
+        for said in (done.stderr, done.stdout):
+            text = said.decode(errors="replace")
+            session.err.file.write(visible(text) if sys.stderr.isatty() else text)
     if session.as_json:
         from playhead_receiver.cli.views.shown import shown_object
 

@@ -13,6 +13,7 @@ from playhead_receiver.cli.printing import print_lines
 from playhead_receiver.cli.runs import opened_run, origin_name, parse_target, reading
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
+from playhead_semconv.visible import visible
 
 if TYPE_CHECKING:
     from playhead_replay import Run
@@ -94,7 +95,11 @@ def _show_step(session: Session, run: Run, text: str, raw: str | None) -> None:
     if point.snapped:
         session.say(point.snapped)
     if raw:
-        sys.stdout.buffer.write(_raw(run, point, raw))
+        data = _raw(run, point, raw)
+        if sys.stdout.isatty():
+            sys.stdout.write(visible(data.decode(errors="backslashreplace")))
+        else:
+            sys.stdout.buffer.write(data)
         sys.stdout.flush()
         return
     messages = run.messages(point.step)

@@ -11,6 +11,7 @@ import click
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import RunUnknown
+from playhead_semconv.visible import visible
 
 if TYPE_CHECKING:
     from playhead_receiver.store import Upkeep
@@ -78,7 +79,7 @@ def _say(session: Session, tenant: str, found: list[Finding], names: dict[str, s
         return
     whose = f"tenant {tenant}: " if tenant else ""
     for one in found[:MOST_SHOWN]:
-        click.echo(f"{whose}{one.what} {one.where}: {one.problem}")
+        click.echo(visible(f"{whose}{one.what} {one.where}: {one.problem}"))
     if len(found) > MOST_SHOWN:
         session.say(f"and {len(found) - MOST_SHOWN} more")
     runs = list(names.values())

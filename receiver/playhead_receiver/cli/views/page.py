@@ -9,6 +9,7 @@ import jinja2
 
 from playhead_receiver.cli.views.comparison import ranges
 from playhead_receiver.cli.views.words import took
+from playhead_semconv.visible import visible
 
 if TYPE_CHECKING:
     from playhead_replay.diff import RunDiff
@@ -18,7 +19,9 @@ TEMPLATE = Path(__file__).with_name("diff.html")
 
 def diff_page(found: RunDiff) -> str:
     """The comparison of two runs as HTML; what the runs say is escaped."""
-    environment = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, finalize=_shown
+    )
     rows = [
         {"left": left, "right": right, "differences": found.of(*numbers)}
         for left, right in found.pairs
@@ -30,3 +33,8 @@ def diff_page(found: RunDiff) -> str:
     return environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
         diff=found, rows=rows, same=ranges(found.same), durations=durations
     )
+
+
+def _shown(value: object) -> object:
+    """What hides text in a page, or turns it around, is spelt out there, too."""
+    return visible(value) if isinstance(value, str) else value

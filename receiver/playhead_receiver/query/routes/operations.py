@@ -42,7 +42,7 @@ def ready(request: Request) -> State:
     if serving.stopping:
         raise StoreUnavailable("the receiver is about to stop")
     problems = serving.disorder()
-    return State(status="degraded" if problems else "ok", problems=problems)
+    return State(status="degraded", problem="; ".join(problems)) if problems else State(status="ok")
 
 
 @router.get(
