@@ -65,8 +65,10 @@ def sink() -> Iterator[str]:
         [sys.executable, HERE / "sink.py"], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        process.kill()
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.kill()
 
 
 @contextmanager

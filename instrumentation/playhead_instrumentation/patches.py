@@ -70,6 +70,8 @@ class Patches:
             self._watched.add((module, said))
 
         def hook(imported: ModuleType) -> None:
+            if getattr(imported.__spec__, "_initializing", False):
+                importlib.import_module(module)  # waits, where another thread is in the midst of it
             self.attempt(name, lambda: (found(apply) if isinstance(apply, str) else apply)(imported))
 
         wrapt.register_post_import_hook(hook, module)

@@ -16,6 +16,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import quote, quote_plus, unquote_plus
@@ -113,14 +114,13 @@ class Redactor:
         self.known = Known(MOST_KNOWN)
         self.places = Places(())
         """At a replay elsewhere: from the folders of this process to those of the recorded one."""
-        by_place: dict[str, list[Rule]] = {}
+        by_place: dict[Where, list[Rule]] = {}
         for rule in rules:
             by_place.setdefault(rule.where, []).append(rule)
-        self._patterns = {where: _either(found) for where, found in by_place.items()}
-        fields = "|".join(rule.pattern for rule in by_place.get("field", ())) or "(?!)"
-        start = rf'"(?:{fields})"\s*:\s*(?:\{{\s*"value"\s*:\s*)?"'
-        self._field = re.compile(start.encode() + rb'((?:[^"\\]|\\.)*\\?)', re.IGNORECASE)
-        self._form_field = re.compile(rf"(?:\A|(?<=&))(?:{fields})=([^&]*)".encode(), re.IGNORECASE)
+        self._rules = by_place
+        self._patterns: dict[Where, tuple[re.Pattern[str], re.Pattern[str]]] = {}
+        """Compiled when they are first asked: to compile all takes some time, with every start."""
+        self._fields = "|".join(rule.pattern for rule in by_place.get("field", ())) or "(?!)"
         self._shape = re.compile("|".join(rule.pattern for rule in by_place.get("value", ())) or "(?!)")
         self._seen_headers: dict[tuple[bytes, bytes], tuple[str, str, int]] = {}
         self._urls: dict[str, str] = {}
@@ -134,6 +134,15 @@ class Redactor:
         found.env_files(Path.cwd())
         return found
 
+    @cached_property
+    def _field(self) -> re.Pattern[bytes]:
+        start = rf'"(?:{self._fields})"\s*:\s*(?:\{{\s*"value"\s*:\s*)?"'
+        return re.compile(start.encode() + rb'((?:[^"\\]|\\.)*\\?)', re.IGNORECASE)
+
+    @cached_property
+    def _form_field(self) -> re.Pattern[bytes]:
+        return re.compile(rf"(?:\A|(?<=&))(?:{self._fields})=([^&]*)".encode(), re.IGNORECASE)
+
     def learn(self, value: str) -> None:
         """From now on ``value`` is scrubbed wherever it turns up, in the usual encodings too."""
         value = value.strip()
@@ -146,7 +155,10 @@ class Redactor:
 
     def secret(self, where: Where, name: str) -> bool:
         """Whether what stands under ``name`` there is a credential."""
-        pattern, but = self._patterns.get(where, _NOTHING)
+        found = self._patterns.get(where)
+        if found is None:
+            found = self._patterns[where] = _either(self._rules.get(where, []))
+        pattern, but = found
         return pattern.search(name) is not None and but.search(name) is None
 
     def headers(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[list[str], int]:
@@ -348,13 +360,10 @@ class Redactor:
             self.learn(found[0])
 
 
-_NOTHING = re.compile(r"(?!)"), re.compile(r"(?!)")
-
-
 def _either(rules: list[Rule]) -> tuple[re.Pattern[str], re.Pattern[str]]:
     pattern, but = (
-        "|".join(f"(?:{part})" for part in parts)
-        for parts in zip(*((rule.pattern, rule.but) for rule in rules), strict=True)
+        "|".join(f"(?:{part})" for part in parts) or r"(?!)"
+        for parts in ([rule.pattern for rule in rules], [rule.but for rule in rules])
     )
     return re.compile(pattern), re.compile(but)
 

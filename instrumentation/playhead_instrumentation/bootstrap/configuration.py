@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -51,6 +50,8 @@ def configuration_files(folder: Path, home: Path) -> tuple[tuple[str, dict[str, 
 
 
 def _read(path: Path) -> dict[str, Any]:
+    import tomllib  # most processes have no such file
+
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:

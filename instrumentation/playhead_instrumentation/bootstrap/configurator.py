@@ -11,7 +11,7 @@ from opentelemetry.sdk._configuration import (
 )
 from opentelemetry.sdk.environment_variables import OTEL_CONFIG_FILE
 
-from playhead_instrumentation.bootstrap.start import start_recording
+from playhead_instrumentation.bootstrap.off import switched_off
 
 
 class PlayheadConfigurator(_OTelSDKConfigurator):
@@ -20,4 +20,9 @@ class PlayheadConfigurator(_OTelSDKConfigurator):
     def _configure(self, **kwargs: Any) -> None:
         if os.environ.get(OTEL_CONFIG_FILE):
             kwargs = {}  # the file is the only source then, and the SDK warns of others
+        if switched_off():
+            super()._configure(**kwargs)
+            return
+        from playhead_instrumentation.bootstrap.start import start_recording
+
         start_recording(configure=partial(super()._configure, **kwargs))

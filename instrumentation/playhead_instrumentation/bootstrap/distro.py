@@ -8,8 +8,6 @@ from typing import Any
 from opentelemetry.instrumentation.dependencies import DependencyConflictError
 from opentelemetry.instrumentation.distro import BaseDistro
 
-from playhead_instrumentation.patches import PATCHES
-
 log = logging.getLogger(__name__)
 
 
@@ -26,5 +24,7 @@ class PlayheadDistro(BaseDistro):
         except (ImportError, DependencyConflictError):
             raise  # the caller knows these, and goes on
         except Exception as problem:
+            from playhead_instrumentation.patches import PATCHES
+
             log.exception("Instrumenting of %s failed", entry_point.name)
             PATCHES.failed(entry_point.name, problem)

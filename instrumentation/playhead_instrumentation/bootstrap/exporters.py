@@ -5,26 +5,26 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
-from importlib.metadata import entry_points
 from typing import Any
 
 from opentelemetry.sdk.trace import export
+from opentelemetry.util._importlib_metadata import entry_points
 
 GROUP = "playhead_bounded_exporter"
 
 log = logging.getLogger(__name__)
 
 
-def bound_exporters(*, late: bool = False) -> None:
+def bound_exporters() -> None:
     """From now on every `BatchSpanProcessor` exports through the byte-bounded wrapper.
 
     Spans that carry whole messages would otherwise make requests that a receiver refuses, and the stock
-    exporter then drops all of the batch. Does nothing where no wrapper is installed. ``late``: load it
-    where such a processor is made, which few programs do.
+    exporter then drops all of the batch. Does nothing where no wrapper is installed; it is loaded where
+    such a processor is made, which few programs do.
     """
     batch: Any = export.BatchSpanProcessor
     original = batch.__init__
-    if (not late and _wrapper() is None) or hasattr(original, "__playhead__"):
+    if hasattr(original, "__playhead__"):
         return
 
     @functools.wraps(original)

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.boundaries.process_workers import HANDED, SERVER, role_of
 from playhead_instrumentation.patches import Patches, required
 
 _SERVER: Final = os.getpid()
@@ -23,7 +22,11 @@ _start: list[Callable[[], Any]] = []
 
 def is_server() -> bool:
     """Whether this process is a fork server, and not a child of one."""
-    return os.getpid() == _SERVER and role_of(sys.orig_argv[1:]) == SERVER
+    if os.getpid() != _SERVER or not any("multiprocessing" in word for word in sys.orig_argv):
+        return False
+    from playhead_instrumentation.boundaries.process_workers import SERVER, role_of
+
+    return role_of(sys.orig_argv[1:]) == SERVER
 
 
 def in_children(start: Callable[[], Any]) -> None:
@@ -34,6 +37,8 @@ def in_children(start: Callable[[], Any]) -> None:
 
 
 def _patch(module: ModuleType) -> None:
+    from playhead_instrumentation.boundaries.process_workers import HANDED
+
     original = required(module, "prepare")
 
     @functools.wraps(original)

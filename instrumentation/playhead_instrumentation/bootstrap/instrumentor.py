@@ -9,7 +9,7 @@ from opentelemetry.instrumentation.instrumentor import (
     BaseInstrumentor,  # pyright: ignore[reportAttributeAccessIssue]
 )
 
-from playhead_instrumentation.bootstrap.start import start_recording
+from playhead_instrumentation.bootstrap.off import switched_off
 
 
 class PlayheadInstrumentor(BaseInstrumentor):
@@ -20,6 +20,10 @@ class PlayheadInstrumentor(BaseInstrumentor):
         return ()
 
     def _instrument(self, **kwargs: Any) -> None:
+        if switched_off():
+            return
+        from playhead_instrumentation.bootstrap.start import start_recording
+
         start_recording()
 
     def _uninstrument(self, **kwargs: Any) -> None:

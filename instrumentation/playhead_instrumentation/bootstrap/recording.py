@@ -19,8 +19,7 @@ from playhead_instrumentation.bootstrap.run_root import ADOPTS_NOT, SERVING, Run
 from playhead_instrumentation.drivers.exceptions import name_of
 from playhead_instrumentation.patches import PATCHES
 from playhead_instrumentation.session import Session
-from playhead_instrumentation.spans.calls import Calls
-from playhead_instrumentation.spans.finish import Finisher
+from playhead_instrumentation.spans.calls import Calls, Finish
 from playhead_instrumentation.spans.processor import RecordingProcessor
 from playhead_semconv import attributes as a
 from playhead_semconv.seams import Outlet
@@ -41,16 +40,18 @@ class Recording:
         self.processor = RecordingProcessor()
         self.providers = Providers(self.processor, self)
         self.exit_status = ExitStatus()
-        self.calls = Calls(
-            self.providers.tracer,
-            Finisher(
-                lambda: None if self.session is None else self.session.sink,
-                settings.span_budget_bytes,
-                content=settings.content != "metadata",
-                scrub=self._scrub,
-            ),
-        )
+        self.calls = Calls(self.providers.tracer, self._finisher)
         self._ended = False
+
+    def _finisher(self) -> Finish:
+        from playhead_instrumentation.spans.finish import Finisher
+
+        return Finisher(
+            lambda: None if self.session is None else self.session.sink,
+            self.settings.span_budget_bytes,
+            content=self.settings.content != "metadata",
+            scrub=self._scrub,
+        )
 
     def adopt(self, context: Context | None, kind: trace.SpanKind) -> Context | None:
         """The context in which a span starts: under the run root if it has no parent."""

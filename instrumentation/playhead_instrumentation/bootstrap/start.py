@@ -14,7 +14,6 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import entry_points
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+from opentelemetry.util._importlib_metadata import entry_points
 
 from playhead_instrumentation import boundaries, checks, lanes, session
 from playhead_instrumentation.bootstrap import forkserver, span_ids
@@ -173,8 +173,7 @@ def _start(
     recording.exit_status.watch()
     plumbing = Patches()
     plumbing.on_failure = notices.unpatched
-    # While nothing is shipped: to load it takes a tenth of a replay.
-    plumbing.attempt("BatchSpanProcessor", partial(bound_exporters, late=recording.outlet is None))
+    plumbing.attempt("BatchSpanProcessor", bound_exporters)
     recording.providers.install(plumbing)
     span_ids.watch(plumbing)
     keep_calls(recording.calls)

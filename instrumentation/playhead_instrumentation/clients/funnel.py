@@ -81,6 +81,8 @@ class Funnel:
             required(base_client, "SyncAPIClient"),
             required(base_client, "AsyncAPIClient"),
         )
+        if (calls := current_calls()) is not None:
+            calls.prepare()  # here, and not in the first call
         PATCHES.around(sync, "request", self.request)
         PATCHES.around(asynchronous, "request", self.request_async)
 

@@ -64,15 +64,23 @@ class _Ending:
 class Calls:
     """Begins calls, knows which are open, and has them finished off the caller's path."""
 
-    def __init__(self, tracer: Callable[[], trace.Tracer], finish: Finish) -> None:
+    def __init__(self, tracer: Callable[[], trace.Tracer], finisher: Callable[[], Finish]) -> None:
+        """``finisher`` is asked once, before the first call: what derives is not needed without one."""
         self._tracer = tracer
-        self._finish = finish
+        self._finisher = finisher
+        self._finish: Finish | None = None
         self._open: set[LogicalCall] = set()
         self.worker = Worker()
         at_fork.in_child(self._forget)
 
+    def prepare(self) -> None:
+        """A client has been imported: have what its calls are finished with."""
+        if self._finish is None:
+            self._finish = self._finisher()
+
     def begin(self, operation: str, wire: str, model: str, where: Where) -> LogicalCall:
         """Start the span of a call with what a sampler may want to know."""
+        self.prepare()
         self.worker.start()
         attributes: dict[str, Any] = {
             a.GEN_AI_OPERATION_NAME: operation,
@@ -108,7 +116,8 @@ class Calls:
     def finish(self, call: LogicalCall) -> None:
         """Finish one call; its span is ended whatever happens."""
         try:
-            self._finish(call)
+            if self._finish is not None:
+                self._finish(call)
         finally:
             self._open.discard(call)
             if call.span.is_recording():

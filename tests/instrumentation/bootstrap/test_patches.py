@@ -2,6 +2,7 @@
 
 import importlib
 import sys
+import threading
 import types
 
 import pytest
@@ -34,6 +35,26 @@ def test_applied_at_once_to_what_is_imported_already(module):
     seen: list[types.ModuleType] = []
     patches.when_imported(module, "sample", seen.append)
     assert seen == [imported]
+
+
+def test_a_module_that_another_thread_is_importing_is_patched_when_it_is_whole(tmp_path, monkeypatch):
+    begun, go = threading.Event(), threading.Event()
+    shared = types.ModuleType("patched_events")
+    shared.begun, shared.go = begun, go  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "patched_events", shared)
+    source = "import patched_events\npatched_events.begun.set()\npatched_events.go.wait()\nvalue = 1\n"
+    (tmp_path / "patched_slow.py").write_text(source, "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importing = threading.Thread(target=importlib.import_module, args=("patched_slow",))
+    importing.start()
+    assert begun.wait(10)
+    patches = Patches()
+    released = threading.Timer(0.1, go.set)
+    released.start()
+    patches.when_imported("patched_slow", "slow", lambda found: required(found, "value"))
+    importing.join()
+    sys.modules.pop("patched_slow")
+    assert (patches.patched(), patches.unpatched()) == (["slow"], [])
 
 
 def test_a_failure_is_named_and_does_not_reach_the_import(module):

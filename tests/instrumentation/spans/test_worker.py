@@ -149,7 +149,7 @@ def test_the_thread_ends_with_its_worker():
 
 
 def test_the_thread_ends_with_the_calls_whose_it_is():
-    calls = Calls(lambda: trace.get_tracer("test"), lambda call: None)
+    calls = Calls(lambda: trace.get_tracer("test"), lambda: lambda call: None)
     calls.worker.start()
     thread = spans_thread()
     del calls

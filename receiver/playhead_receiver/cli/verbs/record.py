@@ -21,6 +21,7 @@ from playhead_receiver.cli.child import die_as, run_child, signals_held
 from playhead_receiver.cli.failures import show_failure
 from playhead_receiver.cli.options import AgentVerb, check_option, flag_setting, verb
 from playhead_receiver.cli.session import Session
+from playhead_semconv.boundaries import LEVELS
 from playhead_semconv.errors import PlayheadError
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ SCHEMA_VERSION = 1
 @flag_setting("--agent", help="Name of the agent. Default: the script's name.")
 @flag_setting(
     "--level",
-    help="strict (one delivery at a time, the default) or causal (nothing is held back).",
-    type=click.Choice(["strict", "causal"]),
+    help="How much is recorded: exchanges, causal, or strict, the default.",
+    type=click.Choice(LEVELS),
 )
 @flag_setting(
     "--content",

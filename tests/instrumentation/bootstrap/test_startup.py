@@ -1,0 +1,63 @@
+"""What a process imports of playhead when it starts: what was asked for, and no more."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from playhead_semconv.boundaries import BOUNDARIES, LEVELS, Boundary, selected
+
+OURS = "playhead"
+ROOM = "playhead_instrumentation"
+
+SHARED = f"{ROOM}.boundaries.process_blocked"
+"""Installer of a level that also holds what every recording says of a process that it starts itself."""
+
+LOADED = """
+import json, sys
+print(json.dumps(sorted(sys.modules)))
+"""
+
+OF_OTHERS = ("sqlite3", "pydantic", "httpx", "grpc", "tomllib", "multiprocessing.connection")
+"""Modules of others that no recording needs to start."""
+
+
+def loaded(program, **environ: str) -> set[str]:
+    done = program(LOADED).instrumented(PLAYHEAD_QUIET="1", OTEL_TRACES_EXPORTER="none", **environ)
+    assert (done.returncode, done.stderr) == (0, "")
+    return set(json.loads(done.stdout))
+
+
+def installers(rows: tuple[Boundary, ...]) -> set[str]:
+    places = [place for row in rows for place in (*row.at_start, *(at for _, at in row.on_import))]
+    return {f"{ROOM}.{place.partition(':')[0]}" for place in places}
+
+
+@pytest.mark.parametrize("variable", ["PLAYHEAD_DISABLED", "OTEL_SDK_DISABLED"])
+def test_where_recording_is_switched_off_only_the_entry_points_are_there(program, variable: str):
+    found = {name for name in loaded(program, **{variable: "true"}) if name.startswith(OURS)}
+    assert found == {
+        ROOM,
+        *(f"{ROOM}.bootstrap{name}" for name in ("", ".off", ".distro", ".configurator")),
+        f"{ROOM}.bootstrap.instrumentor",
+    }
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_a_level_does_not_ask_for_is_not_imported(program, level: str):
+    asked = selected(level)  # pyright: ignore[reportArgumentType]
+    rest = tuple(row for row in BOUNDARIES if row not in asked)
+    found = loaded(program, PLAYHEAD_LEVEL=level)
+    assert found & (installers(rest) - installers(asked) - {SHARED}) == set()
+    assert found & set(OF_OTHERS) == set()
+
+
+def test_a_recording_of_exchanges_starts_without_what_makes_others_exact_and_what_reads_bodies(program):
+    found = loaded(program)
+    for name in ("workspace", "databases", "hashes", "drivers.files", "drivers.wakes", "drivers.quiet"):
+        assert f"{ROOM}.{name}" not in found, name
+    assert {one for one in found if one.startswith(f"{ROOM}.drivers.") and "gate" in one} == {
+        f"{ROOM}.drivers.gate"
+    }
+    assert not [one for one in found if one.startswith("playhead_semconv.wire")]
