@@ -1,5 +1,19 @@
 """The durable spool and the OTLP transports of an agent process."""
 
-from playhead_exporter.outlet import SpoolOutlet, open_outlet
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playhead_exporter.outlet import SpoolOutlet, open_outlet
 
 __all__ = ["SpoolOutlet", "open_outlet"]
+
+
+def __getattr__(name: str) -> Any:
+    # Who only looks into a spool does not load what ships.
+    if name not in __all__:
+        raise AttributeError(name)
+    from playhead_exporter import outlet
+
+    return getattr(outlet, name)

@@ -1,158 +1,27 @@
-"""``python -m playhead_instrumentation record|replay``: runs a program in this interpreter.
-
-::
-
-    record [--tape FILE] [--] [-m MODULE | SCRIPT] ARGUMENTS…
-    replay --tape FILE --now FILE [--scratch FOLDER] [--origin RUN] [--live TOOL]… [--allow HOST]…
-    replay --tape FILE --now FILE [--forks FILE] [--origin RUN] [--live TOOL]… [--allow HOST]…
-           [--check FILE]… [--headers FILE] -- [-m MODULE | SCRIPT] ARGUMENTS…
-    warm --control FD --tape FILE --scratch FOLDER --isolation FILE [--leave-out PACKAGE]…
-    fork --tape FILE --plan FILE [--forks FILE] [--cwd FOLDER] [--headers FILE]
-         -- [-m MODULE | SCRIPT] ARGUMENTS…
-
-``record --tape`` writes a tape file and sends nothing anywhere. ``replay`` answers from the tape and
-writes what happens to another. ``warm`` waits, and forks such replays. ``fork`` answers from the tape as
-far as it goes, goes on for real, and is recorded; the plan is that of `playhead_semconv.plans`. Exit
-status: the program's.
-"""
+"""``python -m playhead_instrumentation record|replay|…``: see `command_line`."""
 
 from __future__ import annotations
 
-import argparse
-import os
+import signal
 import sys
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from playhead_instrumentation import checks, process_facts, session
-from playhead_instrumentation.program import Program
-from playhead_instrumentation.tape_files import load, load_several
-from playhead_semconv.errors import PlayheadError, ReplayFailed
-from playhead_semconv.headers import read_headers
-from playhead_semconv.settings import environment_name
-
-if TYPE_CHECKING:
-    from playhead_instrumentation.drivers.driver import Driver
-    from playhead_instrumentation.service import Service
-
-CHECKS = environment_name("checks")
 
 
 def main(words: list[str]) -> None:
-    """Run what ``words`` say. Leaves by `SystemExit` unless the program just ends."""
-    try:
-        if words[:1] == ["replay"]:
-            program = _replay(words[1:])
-        elif words[:1] == ["warm"]:
-            program = _warm(words[1:])
-        elif words[:1] == ["fork"]:
-            program = _fork(words[1:])
-        else:
-            program = _record(words[1:] if words[:1] == ["record"] else [])
-        program.run()
-    except PlayheadError as problem:
-        sys.stderr.write(f"{problem}\n")
-        raise SystemExit(problem.exit_status) from None
+    """Run what ``words`` say. ^C before the program begins ends this as it ends any interpreter then."""
+    if words[:1] == ["command"]:
+        from playhead_instrumentation.bootstrap.command import become
 
+        become(words[1:])
+    handler = signal.getsignal(signal.SIGINT)
+    ours = handler is signal.default_int_handler
+    if ours:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from playhead_instrumentation.command_line import prepared, run
 
-def _record(words: list[str]) -> Program:
-    from playhead_instrumentation.bootstrap.launch import launch
-    from playhead_instrumentation.bootstrap.start import start_recording
-    from playhead_instrumentation.tape_writer import TapeWriter
-
-    file = Path(words[1]) if words[:1] == ["--tape"] and len(words) > 1 else None
-    program = Program.of_words(words if file is None else words[2:])
-    checks.load_all(os.environ.get(CHECKS, ""))
-    process_facts.announce(program.script, program.words(), program.source or "")
-    if file is None:
-        launch()
-    else:
-        start_recording(sink=TapeWriter(file))
-    return program
-
-
-def _warm(words: list[str]) -> Program | Service:
-    from playhead_instrumentation.bootstrap.warm import wait
-
-    return _replay(wait(words), waited=True)
-
-
-def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
-    """``waited``: this is the fork of a process that waited for it."""
-    from playhead_instrumentation.bootstrap.replayed import Replayed
-
-    parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation replay")
-    parser.add_argument("--tape", required=True, type=Path, help="the tape that answers")
-    parser.add_argument("--now", required=True, type=Path, help="where the replay writes its tape")
-    parser.add_argument("--scratch", default="", help="an empty folder for what the program writes")
-    parser.add_argument("--forks", type=Path, help="the tapes that answer in processes it forks")
-    parser.add_argument("--origin", default="", help="run id of the run that is replayed")
-    parser.add_argument("--live", action="append", default=[], help="a tool that runs for real")
-    parser.add_argument("--allow", action="append", default=[], help="a host that may be reached")
-    parser.add_argument("--check", action="append", default=[], help="a file of check functions")
-    parser.add_argument("--headers", type=Path, help="headers that requests are asked with")
-    parser.add_argument("words", nargs=argparse.REMAINDER, help="the program")
-    asked = parser.parse_args(words)
-    program, headers = Program.of_words(asked.words), _given(asked.headers)
-    for path in asked.check:
-        checks.load(path)
-    process_facts.announce(program.script, program.words(), program.source or "")
-    replayed = Replayed(
-        str(asked.now),
-        str(asked.forks or ""),
-        asked.scratch,
-        asked.origin,
-        tuple(asked.live),
-        tuple(asked.allow),
-        tuple(asked.check),
-        Replayed.held(),
-    )
-    tape = load(asked.tape)
-    running = replayed.begin(tape) if waited else replayed.start(tape)
-    return _served(running.driver, program, headers)
-
-
-def _given(headers: Path | None) -> dict[str, str]:
-    """Read before anything else: what the program does not open is not let through."""
-    return {} if headers is None else read_headers(headers.read_bytes())
-
-
-def _served(driver: Driver, program: Program, headers: Mapping[str, str]) -> Program | Service:
-    """What is run: the program, or its application where the tape is about requests."""
-    if not driver.requests:
-        return program
-    from playhead_instrumentation.service import Service
-
-    return Service(driver, program, headers)
-
-
-def _fork(words: list[str]) -> Program | Service:
-    from playhead_instrumentation.bootstrap.launch import launch
-    from playhead_semconv.plans import read_plan
-
-    parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation fork")
-    parser.add_argument("--tape", required=True, type=Path, help="the tape that answers, up to its end")
-    parser.add_argument("--plan", required=True, type=Path, help="what to do there")
-    parser.add_argument("--forks", type=Path, help="the tapes of processes it forks")
-    parser.add_argument("--cwd", default=".", help="the folder that the program works in")
-    parser.add_argument("--headers", type=Path, help="headers that requests are asked with")
-    parser.add_argument("--check", action="append", default=[], help="a file of check functions")
-    parser.add_argument("words", nargs=argparse.REMAINDER, help="the program")
-    asked = parser.parse_args(words)
-    program, headers = Program.of_words(asked.words), _given(asked.headers)
-    tape, plan = load(asked.tape), read_plan(asked.plan.read_bytes())
-    forks = [] if asked.forks is None else load_several(asked.forks)
-    for path in asked.check:
-        checks.load(path)
-    os.chdir(asked.cwd)
-    process_facts.announce(program.script, program.words(), program.source or "")
-    launch(tape, plan)
-    running = session.current()
-    if running is None or running.mode != plan.mode:
-        raise ReplayFailed("the fork could not start, and the program is not run for real")
-    running.forks = forks
-    return _served(running.driver, program, headers)
+    program = prepared(words)
+    if ours:
+        signal.signal(signal.SIGINT, handler)
+    run(program)
 
 
 if __name__ == "__main__":

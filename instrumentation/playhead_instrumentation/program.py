@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
+import runpy
 import sys
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec
@@ -50,7 +50,8 @@ class Program:
         """Run it to its end.
 
         `SystemExit` passes through. Any other exception is printed as the interpreter prints it, without
-        our frames, and becomes `SystemExit`. `UsageError` when there is no such program.
+        our frames, and becomes `SystemExit`; `KeyboardInterrupt` passes through, printed already, so
+        that the interpreter ends by the signal.
         """
         code, main = self.loaded()
         sys.modules["__main__"] = main
@@ -58,16 +59,23 @@ class Program:
             exec(code, main.__dict__)
         except SystemExit as leaving:
             status = leaving.code
+        except KeyboardInterrupt as error:
+            _report(error)
+            sys.excepthook = _say_nothing
+            raise
         except BaseException as error:
             _report(error)
-            status = 130 if isinstance(error, KeyboardInterrupt) else 1
+            status = 1
         else:
-            return
+            status = None
         # Through `sys.exit`, where who records the exit status looks for it.
         sys.exit(status)
 
     def loaded(self, name: str = "__main__") -> tuple[CodeType, ModuleType]:
-        """Its code, and the module of that ``name`` in which it is to run. `UsageError`."""
+        """Its code, and the module of that ``name`` in which it is to run.
+
+        Where there is no such program, what the interpreter says of that, and `SystemExit`.
+        """
         main = ModuleType(name)
         names: dict[str, Any] = main.__dict__
         if self.is_module:
@@ -88,7 +96,9 @@ class Program:
         try:
             source = Path(path).read_bytes()
         except OSError as problem:
-            raise UsageError(f"cannot open {self.name}: {problem.strerror}") from None
+            said = f"can't open file {path!r}: [Errno {problem.errno}] {problem.strerror}"
+            sys.stderr.write(f"{sys.executable}: {said}\n")
+            sys.exit(2)
         names.update(__file__=path, __builtins__=__builtins__, __cached__=None)
         sys.argv = [self.name, *self.arguments]
         return self._compiled(source, path), main
@@ -98,21 +108,18 @@ class Program:
         try:
             return compile(source, path, "exec", dont_inherit=True)
         except SyntaxError as error:
-            sys.excepthook(type(error), error.with_traceback(None), None)
+            error = error.with_traceback(None)
+            sys.last_type, sys.last_value, sys.last_traceback = type(error), error, None
+            sys.excepthook(type(error), error, None)
             sys.exit(1)
 
 
 def _module(name: str) -> tuple[ModuleSpec, CodeType]:
+    finder: Any = runpy
     try:
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.submodule_search_locations is not None:
-            spec = importlib.util.find_spec(f"{name}.__main__")
-    except (ImportError, ValueError):
-        spec = None
-    loader: Any = None if spec is None else spec.loader
-    code = loader.get_code(spec.name) if spec is not None and hasattr(loader, "get_code") else None
-    if spec is None or code is None:
-        raise UsageError(f"no module named {name} that can be run")
+        _, spec, code = finder._get_module_details(name, finder._Error)
+    except finder._Error as problem:
+        sys.exit(f"{sys.executable}: {problem}")
     return spec, code
 
 
@@ -120,6 +127,10 @@ def _put_first(folder: str) -> None:
     """``sys.path[0]`` as the interpreter sets it: for us it is where ``-m`` was found."""
     if not sys.flags.safe_path:
         sys.path[0] = folder
+
+
+def _say_nothing(*_: object) -> None:
+    """Of an exception that has been printed."""
 
 
 def _report(error: BaseException) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import socket
 import ssl
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,10 @@ from playhead_semconv.errors import ConfigurationError, UsageError
 LOOPBACK = "127.0.0.1"
 IDLE_S = 75
 """How long a connection stays open without a request: longer than exporters rest."""
+
+TICK_S = 0.1
+TICKS = 864_000
+"""How often uvicorn looks around, and when it counts anew."""
 
 
 class Tls(msgspec.Struct, frozen=True):
@@ -65,9 +71,18 @@ class HttpServer(uvicorn.Server):
     """uvicorn in a thread of its own, on a socket that is bound at once."""
 
     def __init__(
-        self, app: Any, host: str, port: int, option: str, *, name: str, tls: Tls | None = None
+        self,
+        app: Any,
+        host: str,
+        port: int,
+        option: str,
+        *,
+        name: str,
+        tls: Tls | None = None,
+        listener: socket.socket | None = None,
     ) -> None:
-        self._socket = bind(host, port, option)
+        """``listener``: a socket that listens already; it is closed in the end."""
+        self._socket = listener or bind(host, port, option)
         scheme = "http" if tls is None else "https"
         self.endpoint = f"{scheme}://{bracketed(host)}:{self._socket.getsockname()[1]}"
         super().__init__(
@@ -83,6 +98,8 @@ class HttpServer(uvicorn.Server):
             )
         )
         self._ready = threading.Event()
+        self._leaving = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._run_here, name=name, daemon=True)
 
     def start(self) -> None:
@@ -97,12 +114,24 @@ class HttpServer(uvicorn.Server):
             return
         self.config.timeout_graceful_shutdown = max(1, round(drain_s))
         self.should_exit = True
+        if self._loop is not None:
+            with suppress(RuntimeError):  # it has ended by itself
+                self._loop.call_soon_threadsafe(self._leaving.set)
         self._thread.join()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Uvicorn's own, and says when it is done."""
         await super().startup(sockets)
+        self._loop = asyncio.get_running_loop()
         self._ready.set()
+
+    async def main_loop(self) -> None:
+        """Uvicorn's own, which ends as soon as it is to end, not at the next tick."""
+        counter = 0
+        while not await self.on_tick(counter):
+            counter = (counter + 1) % TICKS
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._leaving.wait(), TICK_S)
 
     def _run_here(self) -> None:
         try:

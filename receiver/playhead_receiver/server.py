@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
 from playhead_receiver.access import Audit, Guard, Tenants, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.faces.shown import Limits, Shown
-from playhead_receiver.forward import Forwarder, Relay, Say, destinations_of, say_nothing
 from playhead_receiver.intake import Intake
 from playhead_receiver.intake.apart import Apart
 from playhead_receiver.intake.encodings import MAX_BYTES
@@ -29,14 +28,20 @@ from playhead_receiver.store.retention import Policy
 from playhead_semconv.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:
+    import socket
+
     import grpc
 
+    from playhead_receiver.forward import Destination, Forwarder, Relay
     from playhead_receiver.query.serving import Forwarded, Serving
 
 HTTP_PORT = 4318
 GRPC_PORT = 4317
 QUERY_PORT = 4319
 KEY_BYTES = 32
+Say: TypeAlias = Callable[[str], None]
+"""Says something to whoever runs the receiver."""
+
 DRAIN_S = 5.0
 """How long requests that are under way may take when the receiver stops."""
 
@@ -53,7 +58,8 @@ class Receiver:
     ``limit_bytes``: the largest request, after decompression. ``policy``: how long runs are kept; None:
     for ever. ``faces``: what other viewers are given. ``references``: places of what spans refer to.
     ``apart``: spans may be read in a process of their own. ``search``: what is stored is indexed.
-    ``say``: hears of destinations that nothing gets through to.
+    ``say``: hears of destinations that nothing gets through to. ``lock``, ``listener``: the lock of the
+    folder and a socket that listens for HTTP, where they are had already; it lets go of both.
 
     Errors of `start`: `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`,
     `UsageError` if a port is taken, `ConfigurationError` if ``host`` is not loopback and there is no
@@ -80,14 +86,16 @@ class Receiver:
         references: References | None = None,
         apart: bool = False,
         search: bool = True,
-        say: Say = say_nothing,
+        say: Say = lambda text: None,
+        lock: WriterLock | None = None,
+        listener: socket.socket | None = None,
     ) -> None:
         self.data_dir = Path(data_dir)
         self._store_url = store
         self._blobs_url = blobs
         self._host = host
         self._ports = (http_port, grpc_port, query_port)
-        self._forward = destinations_of(forward)
+        self._forward = _destinations_of(forward)
         self._token = token
         self._guarded = guarded
         self._required = bool(token) or not is_loopback(host)
@@ -99,7 +107,8 @@ class Receiver:
         self._apart = Apart() if apart else None
         self._search = search
         self._say = say
-        self._lock: WriterLock | None = None
+        self._lock = lock
+        self._listener = listener
         self._store: Upkeep | None = None
         self._tenants: Tenants | None = None
         self._access: list[AccessFile] = []
@@ -164,7 +173,8 @@ class Receiver:
                 audit.note("", by, tenant, "delete", trace_id)
 
         try:
-            self._lock = WriterLock.take(self.data_dir)
+            if self._lock is None:
+                self._lock = WriterLock.take(self.data_dir)
             self._store = open_store(
                 self._store_url or self.data_dir,
                 lock=self._lock,
@@ -181,6 +191,8 @@ class Receiver:
                 self._search,
                 deleted,
             )
+            if self._forward:
+                from playhead_receiver.forward import Forwarder, Relay  # heavy, and few forward
             for destination in self._forward:
                 relay = Relay(destination, self.data_dir, self._say)
                 self._relays.append(relay)
@@ -274,7 +286,13 @@ class Receiver:
             tenants, guard, version=version("playhead-receiver"), limit_bytes=self._limit_bytes
         )
         self._http = HttpServer(
-            app, self._host, port, "--http-port", name="playhead-http", tls=self._tls
+            app,
+            self._host,
+            port,
+            "--http-port",
+            name="playhead-http",
+            tls=self._tls,
+            listener=self._listener,
         )
         self._http.start()
 
@@ -345,3 +363,11 @@ class Receiver:
         server.start()
         self._grpc = server
         self._grpc_endpoint = f"{bracketed(self._host)}:{bound}"
+
+
+def _destinations_of(forward: Sequence[str]) -> list[Destination]:
+    if not forward:
+        return []
+    from playhead_receiver.forward import destinations_of  # heavy, and few forward
+
+    return destinations_of(forward)

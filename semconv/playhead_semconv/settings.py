@@ -92,6 +92,11 @@ class Settings:
     boundaries: str = _setting(
         "", "Boundaries that are added to the level or left out: `+clock,-http.urllib3`; see below."
     )
+    instrumentors: str = _setting(
+        "",
+        "Instrumentors of OpenTelemetry that `playhead record` loads beside playhead, by name, or all."
+        " Default: none. `opentelemetry-instrument` loads them as ever.",
+    )
     content: str = _setting(
         "full", "full, or metadata: no message content is recorded.", choices=("full", "metadata")
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, cast
 
 from opentelemetry import baggage, propagate, trace
@@ -18,9 +17,6 @@ from opentelemetry.propagators.textmap import Getter, Setter
 
 from playhead_instrumentation.boundaries.process_children import Environment
 from playhead_instrumentation.boundaries.process_words import AGENT, PARENT, VARIABLES
-
-SITE = str(Path(__file__).parent / "site")
-"""A folder that makes Python children of this process record too."""
 
 log = logging.getLogger(__name__)
 

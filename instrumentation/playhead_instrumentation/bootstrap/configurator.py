@@ -13,16 +13,22 @@ from opentelemetry.sdk.environment_variables import OTEL_CONFIG_FILE
 
 from playhead_instrumentation.bootstrap.off import switched_off
 
+AUTOMATIC = "auto_instrumentation_version"
+"""What ``opentelemetry-instrument`` says, which then loads the instrumentors."""
+
 
 class PlayheadConfigurator(_OTelSDKConfigurator):
     """Configures the SDK as the ``OTEL_*`` variables say, and starts the recording around it."""
 
     def _configure(self, **kwargs: Any) -> None:
+        automatic = AUTOMATIC in kwargs
         if os.environ.get(OTEL_CONFIG_FILE):
             kwargs = {}  # the file is the only source then, and the SDK warns of others
         if switched_off():
             super()._configure(**kwargs)
             return
+        from playhead_instrumentation.bootstrap import others
         from playhead_instrumentation.bootstrap.start import start_recording
 
-        start_recording(configure=partial(super()._configure, **kwargs))
+        named = [one.name for one in others.installed()] if automatic else []
+        start_recording(configure=partial(super()._configure, **kwargs), others=named)

@@ -15,7 +15,7 @@ class ExitStatus:
     """Remembers what `sys.exit` was called with in the main thread. The interpreter tells nobody."""
 
     def __init__(self) -> None:
-        self._code: int | None = None
+        self._status: Any = None
 
     def watch(self) -> None:
         """Patch `sys.exit`."""
@@ -24,7 +24,7 @@ class ExitStatus:
         @functools.wraps(original)
         def leave(status: Any = None, /) -> None:
             if threading.current_thread() is threading.main_thread():
-                self._code = code_of(status)
+                self._status = status
             original(status)
 
         sys.exit = leave  # pyright: ignore[reportAttributeAccessIssue]
@@ -36,7 +36,9 @@ class ExitStatus:
             cls = type(error)
             code = 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
             return code, ErrorRecord(cls.__module__, cls.__qualname__, _text(error))
-        return self._code or 0, None
+        code = code_of(self._status)
+        reason = _text(self._status)
+        return code, ErrorRecord("builtins", "SystemExit", reason) if code else None
 
 
 def code_of(status: object) -> int:
@@ -46,7 +48,7 @@ def code_of(status: object) -> int:
     return status & 0xFF if isinstance(status, int) else 1
 
 
-def _text(error: BaseException) -> str:
+def _text(error: object) -> str:
     try:
         return str(error)
     except Exception:

@@ -22,9 +22,10 @@ class PlayheadInstrumentor(BaseInstrumentor):
     def _instrument(self, **kwargs: Any) -> None:
         if switched_off():
             return
+        from playhead_instrumentation.bootstrap import others
         from playhead_instrumentation.bootstrap.start import start_recording
 
-        start_recording()
+        start_recording(others=[one.name for one in others.installed()])
 
     def _uninstrument(self, **kwargs: Any) -> None:
         return

@@ -1,26 +1,45 @@
-"""A process that was not started by ``opentelemetry-instrument``, set up as if it had been."""
+"""A process that was not started by ``opentelemetry-instrument``, recorded as if it had been."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
-from opentelemetry.instrumentation.auto_instrumentation import initialize
-
-from playhead_instrumentation.bootstrap.children import SITE
+from playhead_instrumentation.bootstrap import others
+from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.recording import Recording
-from playhead_instrumentation.bootstrap.start import fork_of, start_recording
+from playhead_instrumentation.bootstrap.search_path import with_site
+from playhead_instrumentation.bootstrap.start import fork_of, start_of, start_recording
+from playhead_semconv import attributes as a
 from playhead_semconv.plans import Plan
 from playhead_semconv.tapes import IndexedTape
 
 
 def launch(tape: IndexedTape | None = None, plan: Plan | None = None) -> Recording | None:
-    """Configure the SDK, load every instrumentor, record; this process and its Python children.
+    """Record this process and its Python children.
 
-    ``tape`` and ``plan``: it is a fork.
+    The SDK is configured where the ``OTEL_*`` variables say something of it; of instrumentors those are
+    loaded that are asked for. ``tape`` and ``plan``: it is a fork, with the instrumentors of its origin.
     """
-    path = [SITE, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(path))
+    os.environ["PYTHONPATH"] = with_site(os.environ)
     if tape is not None and plan is not None:
         fork_of(tape, plan)
-    initialize()
-    return start_recording()
+        names = others.recorded(start_of(tape).get(a.PLAYHEAD_RUN_INSTRUMENTORS))
+    else:
+        names = others.chosen(settings_of_process()[0].instrumentors)
+    recording = start_recording(configure=_configure() if _is_configured() else None, others=names)
+    others.load(names)
+    return recording
+
+
+def _is_configured() -> bool:
+    """Whether a variable says something of the SDK; that nothing is exported goes without saying."""
+    return any(name.startswith("OTEL_") and value != "none" for name, value in os.environ.items())
+
+
+def _configure() -> Callable[[], None]:
+    from opentelemetry.sdk._configuration import (
+        _OTelSDKConfigurator,  # pyright: ignore[reportPrivateUsage]
+    )
+
+    return _OTelSDKConfigurator().configure

@@ -230,3 +230,32 @@ def _version() -> str:
     from importlib.metadata import version
 
     return version("playhead-instrumentation")
+
+
+def unset_idle() -> None:
+    """Take back providers of metrics and logs that were configured and give nothing to anybody.
+
+    The API lets a provider be set once: where it is one that nobody reads, a program that sets its own
+    would be refused.
+    """
+    from opentelemetry._logs import _internal as logs
+    from opentelemetry.metrics import _internal as metrics
+
+    for module, name, used in ((metrics, "METER", _is_read), (logs, "LOGGER", _is_processed)):
+        provider = getattr(module, f"_{name}_PROVIDER", None)
+        if provider is not None and not used(provider):
+            setattr(module, f"_{name}_PROVIDER", None)
+            setattr(module, f"_{name}_PROVIDER_SET_ONCE", Once())
+
+
+def _is_read(provider: Any) -> bool:
+    readers = getattr(provider, "_metric_readers", None)
+    if readers is None:
+        readers = getattr(getattr(provider, "_sdk_config", None), "metric_readers", None)
+    return readers is None or bool(readers)  # an SDK that says it otherwise is left alone
+
+
+def _is_processed(provider: Any) -> bool:
+    processor = getattr(provider, "_multi_log_record_processor", None)
+    processors = getattr(processor, "_log_record_processors", None)
+    return processors is None or bool(processors)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
 from playhead_instrumentation import checks, session
-from playhead_instrumentation.bootstrap.children import SITE
-from playhead_instrumentation.bootstrap.start import begin_replay, start_recording
+from playhead_instrumentation.bootstrap import others
+from playhead_instrumentation.bootstrap.search_path import with_site
+from playhead_instrumentation.bootstrap.start import begin_replay, start_of, start_recording
 from playhead_instrumentation.boundaries.process_words import WORKER
 from playhead_instrumentation.drivers.allowed import Allowed
 from playhead_instrumentation.drivers.playing import dies_with, ends_at_standstill
 from playhead_instrumentation.session import Session, Told
 from playhead_instrumentation.tape_files import load_several
 from playhead_instrumentation.tape_writer import TapeWriter
+from playhead_semconv import attributes as a
 from playhead_semconv.errors import ReplayFailed
 from playhead_semconv.tapes import IndexedTape
 
@@ -66,6 +69,7 @@ class Replayed:
         ends_at_standstill(running.driver, tape)
         running.forks = forks
         running.for_worker = self._told
+        others.load(_others(tape))
         return running
 
     def begin(self, tape: IndexedTape) -> Session:
@@ -74,16 +78,21 @@ class Replayed:
         running = _running()
         ends_at_standstill(running.driver, tape)
         running.for_worker = self._told
+        others.load(_others(tape))
         return running
 
     def _told(self, tape: IndexedTape) -> Told:
-        path = [SITE, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
         told = replace(self, instance=tape.instance.hex())
         variables = {
             WORKER: msgspec.json.encode(told).decode(),
-            "PYTHONPATH": os.pathsep.join(dict.fromkeys(path)),
+            "PYTHONPATH": with_site(os.environ),
         }
         return Told(variables, [self.held_descriptor] if self.held_descriptor >= 0 else [])
+
+
+def _others(tape: IndexedTape) -> Sequence[str]:
+    """The instrumentors of others that were active in the recording."""
+    return others.recorded(start_of(tape).get(a.PLAYHEAD_RUN_INSTRUMENTORS))
 
 
 def _running() -> Session:

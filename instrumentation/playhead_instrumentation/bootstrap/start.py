@@ -12,7 +12,7 @@ import logging
 import os
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -31,6 +31,7 @@ from playhead_instrumentation.bootstrap.children import Children, extracted
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.exporters import bound_exporters
 from playhead_instrumentation.bootstrap.notices import Notices
+from playhead_instrumentation.bootstrap.providers import unset_idle
 from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.run_root import SERVING, RunRoot, described
 from playhead_instrumentation.boundaries import process_children
@@ -81,6 +82,7 @@ def start_recording(
     plan: Plan | None = None,
     scratch: str = "",
     waits: bool = False,
+    others: Sequence[str] = (),
 ) -> Recording | None:
     """Record this process from now on. Once: later calls give the same recording. Never raises.
 
@@ -89,13 +91,16 @@ def start_recording(
     answer, the facts go to the sink. ``origin``: run id of the run that is replayed. ``allowed``: what
     a replay may do for real. ``plan``, with a ``tape`` and without a ``sink``: a fork of it.
     ``scratch``: an empty folder for what a replay writes. ``waits``: nothing runs here; replays begin in
-    forks of this process, with `begin_replay`.
+    forks of this process, with `begin_replay`. ``others``: names of the instrumentors of others that are
+    about to be loaded.
 
     None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``).
     """
     global _recording
     if forkserver.is_server():
-        forkserver.in_children(partial(start_recording, configure=configure, settings=settings))
+        forkserver.in_children(
+            partial(start_recording, configure=configure, settings=settings, others=others)
+        )
         return None
     with _starting:
         if _recording is not None:
@@ -115,7 +120,7 @@ def start_recording(
             origin = plan.origin
         _recording = recording = Recording(settings, notices)
         try:
-            _start(recording, configure, tape, sink, origin, allowed, plan, scratch, waits)
+            _start(recording, configure, tape, sink, origin, allowed, plan, scratch, waits, others)
         except Exception as failure:
             log.debug("playhead could not start", exc_info=True)
             notices.problem(f"cannot record: {failure}")
@@ -164,6 +169,7 @@ def _start(
     plan: Plan | None,
     scratch: str,
     waits: bool,
+    others: Sequence[str],
 ) -> None:
     settings, notices = recording.settings, recording.notices
     PATCHES.on_failure = notices.unpatched
@@ -198,7 +204,7 @@ def _start(
             sink=sink,
             tape=tape,
             run=lambda: root.ids,
-            attributes=_more_of_start(origin),
+            attributes=_more_of_start(origin, others),
             allowed=allowed,
             plan=plan,
             scratch=scratch,
@@ -234,9 +240,16 @@ def _load_checks(settings: Settings, notices: Notices) -> None:
         notices.problem(problem.what)
 
 
-def _more_of_start(origin: str) -> dict[str, Any]:
-    """What the process-start fact says of where this process comes from."""
-    found = {
+def start_of(tape: IndexedTape) -> Mapping[str, Any]:
+    """What the process-start fact of a tape says."""
+    start = next(tape.facts(), None)
+    return {} if start is None else start.attributes
+
+
+def _more_of_start(origin: str, others: Sequence[str] = ()) -> dict[str, Any]:
+    """What the process-start fact says of where this process comes from, and of who else instruments."""
+    found: dict[str, Any] = {
+        a.PLAYHEAD_RUN_INSTRUMENTORS: list(others),
         a.PLAYHEAD_RUN_ORIGIN: origin,
         a.PLAYHEAD_PROCESS_PARENT_INSTANCE: os.environ.get(PARENT),
         a.PLAYHEAD_PROCESS_PARENT_EXCHANGE: os.environ.get(EXCHANGE),
@@ -259,6 +272,7 @@ def _configured(configure: Callable[[], None] | None, notices: Notices) -> None:
         return
     try:
         configure()
+        unset_idle()
     except Exception as problem:
         log.debug("the SDK could not be configured", exc_info=True)
         notices.problem(f"OpenTelemetry could not be set up as configured: {problem}")

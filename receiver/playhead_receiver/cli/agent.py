@@ -21,10 +21,6 @@ LEVEL = "strict"
 """Level of order under ``playhead record``, unless the user has set one."""
 
 
-INSTRUMENTED = "from opentelemetry.instrumentation.auto_instrumentation import run; run()"
-"""What ``opentelemetry-instrument`` does, whether or not that program is on the PATH."""
-
-
 @dataclass(frozen=True, slots=True)
 class Agent:
     """A program that is to be recorded."""
@@ -43,7 +39,7 @@ class Agent:
     def command_line(self, python: str) -> list[str]:
         """The child's command line."""
         if self.is_command:
-            return [python, "-c", INSTRUMENTED, *self.words]
+            return [python, "-m", "playhead_instrumentation", "command", "--", *self.words]
         return [python, "-m", "playhead_instrumentation", "record", "--", *self.words]
 
 

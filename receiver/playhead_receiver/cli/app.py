@@ -5,15 +5,16 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from typing import Any
 
 import click
 
 from playhead_receiver.cli.bisecting import STOPS, is_bisecting
-from playhead_receiver.cli.failures import INTERRUPTED, PIPE_CLOSED, exit_status, show_failure
+from playhead_receiver.cli.child import die_as
+from playhead_receiver.cli.failures import PIPE_CLOSED, exit_status, show_failure
 from playhead_receiver.cli.options import Verbs
 from playhead_receiver.cli.session import Session
 
@@ -81,6 +82,8 @@ class LazyVerbs(Verbs):
 def print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     """``--version``."""
     if value and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
         click.echo(f"playhead {version('playhead-receiver')}")
         ctx.exit(0)
 
@@ -104,13 +107,13 @@ def playhead() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The entry point. Ends the process with the status of the verb."""
+    """The entry point. Ends the process with the status of the verb, or by the signal that ended it."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(closing(lambda: run(words), words))
+    sys.exit(die_as(closing(lambda: run(words), words)))
 
 
 def run(words: list[str]) -> int:
-    """Run one verb; its exit status. Errors are shown, not raised."""
+    """Run one verb; its exit status, negative for a signal. Errors are shown, not raised."""
     session = Session()
     try:
         result: Any = playhead.main(words, prog_name="playhead", standalone_mode=False, obj=session)
@@ -118,7 +121,7 @@ def run(words: list[str]) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except (KeyboardInterrupt, click.Abort):
-        return INTERRUPTED
+        return -signal.SIGINT
     except BrokenPipeError:
         raise
     except Exception as problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import sys
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -45,10 +46,15 @@ def run_child(words: Sequence[str], environ: Mapping[str, str]) -> tuple[int, in
     """Run the agent to its end: its pid and its exit status, negative for a signal.
 
     To be called within `signals_held`. The child is in our process group and has our streams, so a
-    terminal stays a terminal; a signal that somebody sends to this process goes on to the child.
+    terminal stays a terminal; a signal that somebody sends to this process goes on to the child. One
+    that came before there was a child ends this process in its stead: the pid is 0 then.
     OSError when it cannot be started.
     """
+    if early := _waiting(FORWARDED):
+        return 0, -early
     pid = os.posix_spawn(words[0], list(words), environ, setsigmask=[], setsigdef=[signal.SIGPIPE])
+    if early := _waiting(FROM_TERMINAL):
+        os.kill(pid, early)  # it may have come before the child was in our group
     while True:
         number, sent = _next_signal()
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -56,6 +62,12 @@ def run_child(words: Sequence[str], environ: Mapping[str, str]) -> tuple[int, in
             return pid, os.waitstatus_to_exitcode(status)
         if number != signal.SIGCHLD and sent:
             os.kill(pid, number)
+
+
+def _waiting(wanted: frozenset[signal.Signals]) -> int:
+    """One of the signals that have come and are held; 0 if there is none."""
+    come = signal.sigpending() & wanted
+    return int(signal.sigwait(come)) if come else 0
 
 
 def _next_signal() -> tuple[int, bool]:
@@ -74,6 +86,8 @@ def die_as(exit_status: int) -> int:
     if exit_status >= 0:
         return exit_status
     number = -exit_status
+    sys.stdout.flush()
+    sys.stderr.flush()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # one core dump, the agent's, is enough
     if number not in (signal.SIGKILL, signal.SIGSTOP):
         signal.signal(number, signal.SIG_DFL)

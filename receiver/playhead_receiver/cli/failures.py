@@ -12,8 +12,6 @@ from playhead_semconv.errors import PlayheadError
 from playhead_semconv.visible import visible
 
 SCHEMA_VERSION = 1
-INTERRUPTED = 130
-"""Exit status after ^C."""
 PIPE_CLOSED = 141
 """Exit status when the reader of stdout went away, as for any program of Unix."""
 

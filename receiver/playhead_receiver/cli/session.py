@@ -101,13 +101,13 @@ class Session:
     def say(self, text: str) -> None:
         """One line in playhead's own name."""
         if not self.settings.quiet:
-            self.err.print(f"playhead: {visible(text)}", highlight=False, markup=False, soft_wrap=True)
+            _line(f"playhead: {visible(text)}")
 
     def suggest(self, command: str) -> None:
         """The next command to try; on a terminal only."""
         if sys.stderr.isatty() and not self.as_json and not self.settings.quiet:
             command = command.replace("playhead", command_name(), 1)
-            self.err.print(f"next: {visible(command)}", highlight=False, markup=False, soft_wrap=True)
+            _line(f"next: {visible(command)}")
 
     def progress(self, text: str) -> None:
         """What is being done now; on a terminal only."""
@@ -124,3 +124,8 @@ class Session:
         from playhead_receiver.cli.console import console_on
 
         return console_on(stream, self.colored(stream))
+
+
+def _line(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

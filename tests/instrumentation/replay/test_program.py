@@ -85,6 +85,7 @@ except ValueError as e:
             1,
         ),
         ("this is no python", 1),
+        ("raise KeyboardInterrupt", -2),
         ("print('ends')", 0),
     ],
 )
@@ -95,13 +96,20 @@ def test_a_program_ends_as_it_would_end(text, code, tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (alone.returncode, alone.stdout, alone.stderr)
     assert done.returncode == code
     last = list(now.facts())[-1]
-    assert (last.name, last.attributes[a.PLAYHEAD_PROCESS_EXIT_CODE]) == (e.PLAYHEAD_PROCESS_EXIT, code)
+    assert (last.name, last.attributes[a.PLAYHEAD_PROCESS_EXIT_CODE]) == (
+        e.PLAYHEAD_PROCESS_EXIT,
+        code if code >= 0 else 128 - code,
+    )
 
 
 def test_a_program_that_is_not_there(tmp_path):
-    done = run("-m", "playhead_instrumentation", "record", "none.py", cwd=tmp_path)
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == "error[usage]: cannot open none.py: No such file or directory"
+    for words in (("none.py",), ("-m", "none"), ("-m", "email")):
+        alone = run(*words, cwd=tmp_path)
+        done = run("-m", "playhead_instrumentation", "record", *words, cwd=tmp_path)
+        assert (done.returncode, done.stderr.splitlines()[-1:]) == (
+            alone.returncode,
+            alone.stderr.splitlines(),
+        )
 
 
 AGENT = """

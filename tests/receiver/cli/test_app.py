@@ -1,5 +1,6 @@
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -94,13 +95,15 @@ def test_a_defect_has_a_traceback_only_with_v(
     assert loud.err.endswith(quiet.err)
 
 
-def test_control_c_is_130(playhead: CommandLine, monkeypatch: pytest.MonkeyPatch, refund_1: str):
+def test_control_c_ends_it_by_the_signal(
+    playhead: CommandLine, monkeypatch: pytest.MonkeyPatch, refund_1: str
+):
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(ls, "table", interrupted)
     done = playhead("ls")
-    assert (done.status, done.err.strip()) == (130, "")
+    assert (done.status, done.err.strip()) == (-signal.SIGINT, "")
 
 
 def test_a_reader_that_goes_away_ends_it_quietly(playhead: CommandLine, refund_1: str):

@@ -259,8 +259,10 @@ def test_what_is_no_program_is_said(playhead: CommandLine, words: tuple[str, ...
 def test_a_command_runs_under_the_instrumentation_of_its_environment():
     assert Agent(("env", "A=1"), is_command=True).command_line("/v/bin/python") == [
         "/v/bin/python",
-        "-c",
-        "from opentelemetry.instrumentation.auto_instrumentation import run; run()",
+        "-m",
+        "playhead_instrumentation",
+        "command",
+        "--",
         "env",
         "A=1",
     ]

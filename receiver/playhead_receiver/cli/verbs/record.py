@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,11 +23,15 @@ from playhead_receiver.cli.failures import show_failure
 from playhead_receiver.cli.options import AgentVerb, check_option, flag_setting, verb
 from playhead_receiver.cli.session import Session
 from playhead_semconv.boundaries import LEVELS
-from playhead_semconv.errors import PlayheadError
+from playhead_semconv.errors import ConfigurationError, PlayheadError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from playhead_receiver.cli.housing import Housing
+    from playhead_receiver.lock import Listening
     from playhead_receiver.store.protocol import RunSummary
+    from playhead_semconv.settings import Settings
 
 SCHEMA_VERSION = 1
 
@@ -44,6 +49,7 @@ SCHEMA_VERSION = 1
     help="full, or metadata: no message content is recorded.",
     type=click.Choice(["full", "metadata"]),
 )
+@flag_setting("--instrumentors", help="Instrumentors of OpenTelemetry to load too, by name, or all.")
 @check_option
 def command(session: Session, python: str, checks: tuple[Path, ...], words: tuple[str, ...]) -> int:
     """Run a Python agent and record it.
@@ -56,24 +62,52 @@ def command(session: Session, python: str, checks: tuple[Path, ...], words: tupl
         session.flags["checks"] = os.pathsep.join(os.path.abspath(path) for path in checks)
     agent = parse_agent(words)
     interpreter = agent_python(python, os.environ)
-    named = session.resolved.origins["endpoint"] != "default"
-    from playhead_receiver.cli.housing import housing
-
-    with signals_held(), housing(session.settings) as house:
-        status = _recorded(session, agent, interpreter, None if named else house)
+    with signals_held():
+        status = _recorded(session, agent, interpreter)
     return die_as(status)
 
 
-def _recorded(session: Session, agent: Agent, python: str, house: Housing | None) -> int:
-    """Run the agent, then see that all of it is kept. Its exit status."""
-    environ = recorded_environment(
-        os.environ, session.resolved, None if house is None else house.listening()
-    )
-    since_ns = time.time_ns()
+def _recorded(session: Session, agent: Agent, python: str) -> int:
+    """Run the agent and have kept what it records, or say that nothing is. Its exit status."""
     try:
-        pid, status = run_child(agent.command_line(python), environ)
+        named = session.resolved.origins["endpoint"] != "default"
+    except ConfigurationError as problem:
+        return _unrecorded(session, agent, python, problem)
+    if named:
+        return _running(session, agent, python, None, None)
+    from playhead_receiver.cli.housing import housing
+
+    with housing(session.settings) as house:
+        try:
+            receiver = house.soon()
+        except (PlayheadError, OSError) as problem:
+            return _unrecorded(session, agent, python, problem)
+        return _running(session, agent, python, house, receiver)
+
+
+def _unrecorded(session: Session, agent: Agent, python: str, problem: Exception) -> int:
+    """Run the agent where nothing can be recorded, and say so."""
+    show_failure(problem, as_json=session.as_json, verbose=session.verbose)
+    sys.stderr.write("playhead: nothing is kept of this run\n")
+    sys.stderr.flush()
+    return _run(agent, python, {**os.environ, "PLAYHEAD_DISABLED": "1"})[1]
+
+
+def _run(agent: Agent, python: str, environ: Mapping[str, str]) -> tuple[int, int]:
+    try:
+        return run_child(agent.command_line(python), environ)
     except OSError as problem:
         raise PlayheadError(f"{python} cannot be started", cause=str(problem)) from problem
+
+
+def _running(
+    session: Session, agent: Agent, python: str, house: Housing | None, receiver: Listening | None
+) -> int:
+    """Run the agent, then see that all of it is kept. Its exit status."""
+    since_ns = time.time_ns()
+    pid, status = _run(agent, python, recorded_environment(os.environ, session.resolved, receiver))
+    if not pid:
+        return status
     try:
         return _conclude(session, pid, status, since_ns, house)
     except Exception as problem:
@@ -85,14 +119,11 @@ def _recorded(session: Session, agent: Agent, python: str, house: Housing | None
 
 def _conclude(session: Session, pid: int, status: int, since_ns: int, house: Housing | None) -> int:
     """Deliver what the agent left behind and say what was recorded. The exit status."""
-    from playhead_exporter.push import push
-
     settings = session.settings
     if house is not None:
         settings = delivering_to(settings, house.listening())
-    report = push(settings)
-    if report.problem:
-        session.say(f"not everything is delivered: {report.problem}")
+    if problem := _pushed(settings):
+        session.say(f"not everything is delivered: {problem}")
     if house is None:
         session.say(f"recorded to {settings.endpoint}")
         return status
@@ -115,6 +146,18 @@ def _conclude(session: Session, pid: int, status: int, since_ns: int, house: Hou
     status = status or int(failed > 0)
     _summarize(session, run, status, failed)
     return status
+
+
+def _pushed(settings: Settings) -> str:
+    """Deliver what is left in the spool; why not all of it could be."""
+    from playhead_exporter.spool.places import Places
+    from playhead_exporter.spool.recovery import pending
+
+    if not any(one.facts or one.spans for one in pending(Places.of(settings))):
+        return ""
+    from playhead_exporter.push import push  # heavy, and mostly nothing is left
+
+    return push(settings).problem
 
 
 def _summarize(session: Session, run: RunSummary, status: int, failed_checks: int) -> None:
