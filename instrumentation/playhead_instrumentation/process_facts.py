@@ -176,7 +176,8 @@ def describe(settings: Settings, redactor: Redactor) -> dict[str, Any]:
 def _program(settings: Settings, redactor: Redactor) -> dict[str, Any]:
     script, words = command()
     agent = settings.agent or Path(script.removeprefix("-m ")).stem
-    source = {a.PLAYHEAD_RUN_SOURCE: redactor.text(given)} if (given := _source()) else {}
+    given = _source() if redactor.content else ""
+    source = {a.PLAYHEAD_RUN_SOURCE: redactor.text(given)} if given else {}
     return {
         a.PLAYHEAD_RUN_AGENT: agent or "python",
         a.PLAYHEAD_RUN_ARGV: redactor.arguments(words),

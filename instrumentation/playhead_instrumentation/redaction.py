@@ -212,11 +212,14 @@ class Redactor:
         return f"{scheme} {PLACEHOLDER}", 1
 
     def url(self, url: str) -> str:
-        """``url`` without userinfo, and with the values of secret query keys replaced."""
+        """``url`` without userinfo, with the values of secret query keys replaced.
+
+        Without content it is without its query.
+        """
         known = self._urls.get(url)
         if known is not None:
             return known
-        scrubbed = url
+        scrubbed = url if self.content else url.partition("?")[0]
         if "@" in scrubbed:
             scrubbed = _USERINFO.sub(self._userinfo, scrubbed)
         if "?" in scrubbed:
@@ -305,7 +308,7 @@ class Redactor:
         return Scrubber(self.known, None if events else self.fields, self._learn_json, content_encoding)
 
     def arguments(self, words: Iterable[str]) -> list[str]:
-        """A command line with the values of secret options replaced."""
+        """A command line with the values of secret options replaced; without content, its first word."""
         kept: list[str] = []
         awaited = False
         for word in words:
@@ -326,7 +329,13 @@ class Redactor:
                 word = f"{name}={PLACEHOLDER}"
             self._learn_shapes(word)
             kept.append(self.text(self.url(word)))
-        return kept
+        return kept if self.content else kept[:1]
+
+    def shell(self, command: str) -> str:
+        """A command of a shell; without content, the program that it calls first."""
+        if self.content:
+            return self.text(self.url(command))
+        return next((word for word in command.split() if "=" not in word), "")
 
     def environment(self, variables: Mapping[str, str]) -> None:
         """Learn the credentials among environment variables."""

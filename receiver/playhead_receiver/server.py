@@ -192,28 +192,15 @@ class Receiver:
                 deleted,
             )
             if self._forward:
-                from playhead_receiver.forward import Forwarder, Relay  # heavy, and few forward
-            for destination in self._forward:
-                relay = Relay(destination, self.data_dir, self._say)
-                self._relays.append(relay)
-                tenants.house(destination.tenant).intake.pass_on.append(relay.put)
-                relay.start()
+                self._start_relays(tenants)
             shown = Shown(tenants, self._faces, lambda: self.query_endpoint)
             self._start_http(tenants, guard, self._ports[0])
             if self._ports[1] is not None:
                 self._start_grpc(tenants, guard, audit, shown, self._ports[1])
             if self._ports[2] is not None:
                 self._start_query(tenants, guard, audit, shown, self._ports[2])
-            for destination in self._forward:
-                if destination.is_at(self.http_endpoint, f"grpc://{self.grpc_endpoint}"):
-                    raise ConfigurationError(f"the destination {destination.endpoint} is this receiver")
-                store = tenants.house(destination.tenant).store
-                base_url = self._faces.url or self.query_endpoint
-                forwarder = Forwarder(
-                    store, destination, self.data_dir, base_url=base_url, say=self._say
-                )
-                self._forwarders.append(forwarder)
-                forwarder.start()
+            if self._forward:
+                self._start_forwarders(tenants)
             tenants.start({token.tenant for token in book.tokens()})
             self._lock.announce(self.http_endpoint, self.grpc_endpoint, self.query_endpoint, key)
         except BaseException:
@@ -280,6 +267,27 @@ class Receiver:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+    def _start_relays(self, tenants: Tenants) -> None:
+        from playhead_receiver.forward import Relay  # heavy, and few forward
+
+        for destination in self._forward:
+            relay = Relay(destination, self.data_dir, self._say)
+            self._relays.append(relay)
+            tenants.house(destination.tenant).intake.pass_on.append(relay.put)
+            relay.start()
+
+    def _start_forwarders(self, tenants: Tenants) -> None:
+        from playhead_receiver.forward import Forwarder
+
+        for destination in self._forward:
+            if destination.is_at(self.http_endpoint, f"grpc://{self.grpc_endpoint}"):
+                raise ConfigurationError(f"the destination {destination.endpoint} is this receiver")
+            store = tenants.house(destination.tenant).store
+            base_url = self._faces.url or self.query_endpoint
+            forwarder = Forwarder(store, destination, self.data_dir, base_url=base_url, say=self._say)
+            self._forwarders.append(forwarder)
+            forwarder.start()
 
     def _start_http(self, tenants: Tenants, guard: Guard, port: int) -> None:
         app = http_app(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 
 from playhead_semconv import attributes as a
@@ -11,6 +12,9 @@ from playhead_semconv.folds import end_of
 from playhead_semconv.tapes import IndexedTape
 
 STREAMS = ("stdout", "stderr")
+
+PIECES_A_LINE = 8
+"""In how many pieces a line is written, at most, where only the last lines are asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,16 @@ class Outputs:
         """How the process of a tape ended; reads no content."""
         ends = list(tape.named(e.PLAYHEAD_PROCESS_EXIT))
         return _exit_of(ends[-1]) if ends else None
+
+    @staticmethod
+    def last_of_stderr(tape: IndexedTape, lines: int) -> list[str]:
+        """The last lines that a process wrote to stderr, as far as they are recorded."""
+        last: deque[Content] = deque(maxlen=lines * PIECES_A_LINE)
+        for fact in tape.named(e.PLAYHEAD_EFFECT):
+            if fact.attributes.get(a.PLAYHEAD_EFFECT_KIND) == "stderr" and fact.body is not None:
+                last.append(fact.body)
+        written = b"".join(tape.read(one) for one in last).decode("utf-8", "replace")
+        return [line for line in written.splitlines() if line.strip()][-lines:]
 
     def _take(self, fact: Fact, tape: IndexedTape) -> None:
         kind = str(fact.attributes.get(a.PLAYHEAD_EFFECT_KIND, ""))

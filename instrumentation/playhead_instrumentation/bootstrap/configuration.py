@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,28 +10,22 @@ from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.settings import Settings, resolve
 
 
-def settings_of_process(flags: Mapping[str, Any] | None = None) -> tuple[Settings, str]:
-    """The settings, and what is wrong with them (empty: nothing).
+def settings_of_process() -> Settings:
+    """The settings. `ConfigurationError` where one of them, or a file with some, is not understood.
 
-    A mistake in a file or variable must not stop the program: then the environment alone counts, and
-    where that is wrong too, the defaults with ``flags``.
+    Nothing may be recorded then: what was meant may be that less is.
     """
-    problem = ""
-    nothing: Mapping[str, str] = {}
-    tries = ((os.environ, True), (os.environ, False), (nothing, False))
-    for environ, with_files in tries:
-        try:
-            files = configuration_files(Path.cwd(), Path.home()) if with_files else ()
-            return resolve(environ, flags=flags, files=files).settings, problem
-        except (ConfigurationError, OSError, RuntimeError) as mistake:
-            problem = problem or str(mistake)
-    return Settings(), problem
+    try:
+        places = Path.cwd(), Path.home()
+    except (OSError, RuntimeError):  # the folder is gone, or nobody knows whose home it is
+        return resolve(os.environ).settings
+    return resolve(os.environ, files=configuration_files(*places)).settings
 
 
 def configuration_files(folder: Path, home: Path) -> tuple[tuple[str, dict[str, Any]], ...]:
     """The tables of the nearest ``pyproject.toml`` and of the user's file, strongest first.
 
-    `ConfigurationError` where one of them is not TOML.
+    `ConfigurationError` where one of them cannot be read or is not TOML.
     """
     found: list[tuple[str, dict[str, Any]]] = []
     for parent in (folder, *folder.parents):
@@ -56,3 +49,5 @@ def _read(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise ConfigurationError(f"{path} is not TOML", cause=str(problem)) from None
+    except OSError as problem:
+        raise ConfigurationError(f"{path} cannot be read", cause=str(problem)) from None

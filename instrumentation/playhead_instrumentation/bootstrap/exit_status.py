@@ -15,7 +15,8 @@ class ExitStatus:
     """Remembers what `sys.exit` was called with in the main thread. The interpreter tells nobody."""
 
     def __init__(self) -> None:
-        self._status: Any = None
+        self.status: Any = None
+        """What `sys.exit` was called with; None where it was not, or an exception ends the process."""
 
     def watch(self) -> None:
         """Patch `sys.exit`."""
@@ -24,7 +25,7 @@ class ExitStatus:
         @functools.wraps(original)
         def leave(status: Any = None, /) -> None:
             if threading.current_thread() is threading.main_thread():
-                self._status = status
+                self.status = status
             original(status)
 
         sys.exit = leave  # pyright: ignore[reportAttributeAccessIssue]
@@ -34,10 +35,11 @@ class ExitStatus:
         error: BaseException | None = getattr(sys, "last_value", None)
         if error is not None:
             cls = type(error)
+            self.status = None
             code = 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else 1
             return code, ErrorRecord(cls.__module__, cls.__qualname__, _text(error))
-        code = code_of(self._status)
-        reason = _text(self._status)
+        code = code_of(self.status)
+        reason = _text(self.status)
         return code, ErrorRecord("builtins", "SystemExit", reason) if code else None
 
 

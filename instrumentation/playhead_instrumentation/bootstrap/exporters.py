@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 from opentelemetry.sdk.trace import export
-from opentelemetry.util._importlib_metadata import entry_points
+from opentelemetry.util._importlib_metadata import (
+    entry_points,  # pyright: ignore[reportUnknownVariableType]
+)
 
 GROUP = "playhead_bounded_exporter"
 

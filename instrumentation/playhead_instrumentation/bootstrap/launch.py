@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 
 from playhead_instrumentation.bootstrap import others
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
@@ -11,6 +10,7 @@ from playhead_instrumentation.bootstrap.recording import Recording
 from playhead_instrumentation.bootstrap.search_path import with_site
 from playhead_instrumentation.bootstrap.start import fork_of, start_of, start_recording
 from playhead_semconv import attributes as a
+from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.plans import Plan
 from playhead_semconv.tapes import IndexedTape
 
@@ -26,10 +26,17 @@ def launch(tape: IndexedTape | None = None, plan: Plan | None = None) -> Recordi
         fork_of(tape, plan)
         names = others.recorded(start_of(tape).get(a.PLAYHEAD_RUN_INSTRUMENTORS))
     else:
-        names = others.chosen(settings_of_process()[0].instrumentors)
-    recording = start_recording(configure=_configure() if _is_configured() else None, others=names)
+        names = _chosen()
+    recording = start_recording(configure=_configure if _is_configured() else None, others=names)
     others.load(names)
     return recording
+
+
+def _chosen() -> list[str]:
+    try:
+        return others.chosen(settings_of_process().instrumentors)
+    except ConfigurationError:
+        return []  # nothing is recorded, which is said where that is found out
 
 
 def _is_configured() -> bool:
@@ -37,9 +44,9 @@ def _is_configured() -> bool:
     return any(name.startswith("OTEL_") and value != "none" for name, value in os.environ.items())
 
 
-def _configure() -> Callable[[], None]:
+def _configure() -> None:
     from opentelemetry.sdk._configuration import (
         _OTelSDKConfigurator,  # pyright: ignore[reportPrivateUsage]
     )
 
-    return _OTelSDKConfigurator().configure
+    _OTelSDKConfigurator().configure()

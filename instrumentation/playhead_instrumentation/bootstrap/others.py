@@ -11,7 +11,10 @@ import logging
 import os
 from collections.abc import Iterable, Sequence
 
-from opentelemetry.util._importlib_metadata import EntryPoint, entry_points
+from opentelemetry.util._importlib_metadata import (
+    EntryPoint,
+    entry_points,  # pyright: ignore[reportUnknownVariableType]
+)
 
 from playhead_instrumentation.patches import PATCHES
 

@@ -67,14 +67,21 @@ class Recording:
     def close(self, provider: TracerProvider) -> None:
         """End what ``provider`` will not export any more once it is shut down."""
         processor: Any = getattr(provider, "_active_span_processor", None)
-        if self.session is not None and not threading.main_thread().is_alive():
+        if self.session is not None and self._ends:
             # The interpreter ends, and with it what is still held; before that, streams go on.
             self.session.abandon()
         self.calls.abandon(lambda call: getattr(call.span, "_span_processor", None) is processor)
         self.drain(DRAIN_S)
         root = self.root
+        if root is not None and self._ends and self.exit_status.known()[0]:
+            root.open(quietly=True)  # while its span is still exported
         if root is not None and getattr(root.span, "_span_processor", None) is processor:
             self._end_root(root)
+
+    @property
+    def _ends(self) -> bool:
+        """Whether the interpreter ends."""
+        return not threading.main_thread().is_alive()
 
     def flush(self, timeout_s: float) -> bool:
         """Have everything delivered that is over by now; False if ``timeout_s`` was not enough."""
@@ -107,12 +114,13 @@ class Recording:
 
     def _end_root(self, root: RunRoot) -> None:
         code, error = self.exit_status.known()
+        if code:
+            root.open(quietly=True)  # a run that fails says why, also where nothing else has happened
         attributes, failure = self._at_end(), None
         if error is not None:
             attributes[a.ERROR_TYPE] = name_of(error)
-            failure = self._scrub(error.message)
-        elif code:
-            failure = f"exit code {code}"
+            exits = isinstance(self.exit_status.status, int)
+            failure = f"exit status {code}" if exits else self._scrub(error.message)
         root.end(attributes, failure)
 
     def _at_end(self) -> dict[str, Any]:

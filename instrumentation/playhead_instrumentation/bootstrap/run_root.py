@@ -92,8 +92,8 @@ class RunRoot:
         """Trace id and span id, hex, joined by a dash."""
         return f"{self.trace_id:032x}-{self.span_id:016x}"
 
-    def open(self) -> trace.Span:
-        """The root span, started if it was not."""
+    def open(self, quietly: bool = False) -> trace.Span:
+        """The root span, started if it was not. ``quietly``: nobody is told."""
         span = self.span
         if span is not None:
             return span
@@ -113,7 +113,7 @@ class RunRoot:
                 links=self._links,
                 start_time=self._started_ns,
             )
-            if self._on_open is not None:
+            if self._on_open is not None and not quietly:
                 self._on_open()
         return self.span  # pyright: ignore[reportReturnType]
 

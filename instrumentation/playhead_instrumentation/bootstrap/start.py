@@ -23,7 +23,9 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
-from opentelemetry.util._importlib_metadata import entry_points
+from opentelemetry.util._importlib_metadata import (
+    entry_points,  # pyright: ignore[reportUnknownVariableType]
+)
 
 from playhead_instrumentation import boundaries, checks, lanes, session
 from playhead_instrumentation.bootstrap import forkserver, span_ids
@@ -42,7 +44,7 @@ from playhead_instrumentation.session import Session
 from playhead_instrumentation.spans.calls import keep_calls
 from playhead_semconv import attributes as a
 from playhead_semconv.boundaries import BOUNDARIES
-from playhead_semconv.errors import PlayheadError
+from playhead_semconv.errors import ConfigurationError, PlayheadError
 from playhead_semconv.plans import Plan
 from playhead_semconv.seams import Outlet, Sink
 from playhead_semconv.settings import Settings
@@ -63,6 +65,8 @@ log = logging.getLogger(__name__)
 
 _starting = threading.RLock()
 _recording: Recording | None = None
+_refused = False
+"""Whether it was said that the settings are not understood."""
 _fork: tuple[IndexedTape, Plan] | None = None
 
 
@@ -94,9 +98,10 @@ def start_recording(
     forks of this process, with `begin_replay`. ``others``: names of the instrumentors of others that are
     about to be loaded.
 
-    None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``).
+    None where nothing is to be recorded (``PLAYHEAD_DISABLED``, ``OTEL_SDK_DISABLED``), and where the
+    settings are not understood, which is said.
     """
-    global _recording
+    global _recording, _refused
     if forkserver.is_server():
         forkserver.in_children(
             partial(start_recording, configure=configure, settings=settings, others=others)
@@ -106,12 +111,19 @@ def start_recording(
         if _recording is not None:
             _configured(configure, _recording.notices)
             return _recording
-        problem = ""
         if settings is None:
-            settings, problem = settings_of_process()
+            try:
+                settings = settings_of_process()
+            except ConfigurationError as problem:
+                if sink is None:
+                    notices = Notices()
+                    if not _refused:
+                        notices.problem(f"nothing is recorded: {_sentence(problem)}")
+                    _refused = True
+                    _configured(configure, notices)
+                    return None
+                settings = Settings()  # a replay is told all that counts
         notices = Notices(settings.quiet)
-        if problem:
-            notices.problem(problem)
         if settings.disabled or (tape is None and _switched_off()):
             _configured(configure, notices)
             return None
@@ -276,6 +288,12 @@ def _configured(configure: Callable[[], None] | None, notices: Notices) -> None:
     except Exception as problem:
         log.debug("the SDK could not be configured", exc_info=True)
         notices.problem(f"OpenTelemetry could not be set up as configured: {problem}")
+
+
+def _sentence(problem: PlayheadError) -> str:
+    return "; ".join(
+        " ".join(part.split()) for part in (problem.what, problem.cause, problem.hint) if part
+    )
 
 
 def _switched_off() -> bool:

@@ -7,10 +7,22 @@ import os
 import re
 
 import pytest
+from support.client_forms import FORMS
 from support.programs import attributes
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.boundaries import LEVELS
+
+RECORD = ("python", "-m", "playhead_instrumentation", "record")
+CHAT = FORMS[0]
+
+ASKS = """
+import subprocess, sys, urllib.request
+urllib.request.urlopen(sys.argv[-1]).read()
+subprocess.run([sys.executable, "-c", "pass", "Zagreb"], check=True)
+subprocess.run("true Zagreb", shell=True, check=True)
+"""
 
 STEP = """
 from opentelemetry import trace
@@ -94,14 +106,67 @@ def test_quiet_and_disabled(program):
         assert other.records() == {}
 
 
-def test_a_mistake_in_the_settings_is_said_and_stops_nothing(program):
+@pytest.mark.parametrize(
+    ("variables", "file", "said"),
+    [
+        (
+            {"PLAYHEAD_CONTENT": "metadat"},
+            "",
+            "content from environment (PLAYHEAD_CONTENT) is 'metadat', not full or metadata; "
+            "did you mean metadata?",
+        ),
+        (
+            {"PLAYHEAD_CONTENT": "Metadata"},
+            "",
+            "content from environment (PLAYHEAD_CONTENT) is 'Metadata', not full or metadata; "
+            "did you mean metadata?",
+        ),
+        (
+            {"PLAYHEAD_LEVEL": "hard"},
+            "",
+            "level from environment (PLAYHEAD_LEVEL) is 'hard', not exchanges, causal or strict",
+        ),
+        (
+            {"PLAYHEAD_BOUNDARIES": "+clocks"},
+            "",
+            "boundaries: there is no 'clocks'; did you mean clock?",
+        ),
+        ({}, '[tool.playhead]\ncontent = "off"\n', "content from {file} is 'off', not full or metadata"),
+        ({}, "[tool.playhead]\nqiet = true\n", "unknown setting qiet in {file}; did you mean quiet?"),
+        ({}, '[tool.playhead]\ncontent = "meta', "{file} is not TOML; "),
+    ],
+)
+def test_a_setting_that_is_not_understood_stops_the_recording_and_not_the_program(
+    program, variables: dict[str, str], file: str, said: str
+):
     run = program(STEP)
-    (run.folder / "pyproject.toml").write_text("[tool.playhead]\nqiet = true\n", "utf-8")
-    done = run.instrumented()
-    assert done.stdout == "done\n"
-    assert "playhead: error[configuration]: unknown setting qiet in" in done.stderr
-    assert "playhead: hint: did you mean quiet?" in done.stderr
-    assert names(run) == ["run agent.py", "step"]
+    path = run.folder / "pyproject.toml"
+    if file:
+        path.write_text(file, "utf-8")
+    for launcher in (("opentelemetry-instrument", "python"), RECORD):
+        done = run.run(*launcher, "agent.py", **variables)
+        assert (done.returncode, done.stdout) == (0, "done\n")
+        assert done.stderr.startswith(f"playhead: nothing is recorded: {said.format(file=path)}")
+        assert done.stderr.count("\n") == 1
+    assert run.records() == {}
+
+
+def test_without_content_neither_arguments_nor_queries_are_kept(program, server):
+    server.script([CHAT.reply()], repeat=True)
+    run = program(ASKS)
+    url = f"{server.url}/path?city=Zagreb"
+    for launcher in (("opentelemetry-instrument", "python"), RECORD):
+        for level in LEVELS:
+            done = run.run(
+                *(*launcher, "agent.py", "--customer", "Zagreb", url),
+                PLAYHEAD_CONTENT="metadata",
+                PLAYHEAD_LEVEL=level,
+            )
+            assert done.returncode == 0, done.stderr
+    starts = run.facts(e.PLAYHEAD_PROCESS_START)
+    said = [fact.attributes[a.PLAYHEAD_RUN_ARGV] for fact in starts]
+    assert [words for words in said if words != ["-c"]] == [["agent.py"]] * 6
+    assert "Zagreb" not in repr(run.records())
 
 
 def test_settings_from_the_nearest_pyproject(program):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from playhead_receiver.store.protocol import RunSummary
 
 SCHEMA_VERSION = 1
-COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM", "MARKS")
+COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM", "MARKS", "ERROR")
 SORTS = ("started", "duration", "cost", "tokens", "steps", "errors")
 STATUSES = ("running", "success", "failure", "partial", "interrupted")
 
@@ -113,6 +113,7 @@ def table(runs: list[RunSummary], origins: Mapping[str, str], now_ns: int) -> li
             cost(run),
             origins.get(run.trace_id, ""),
             ",".join(run.marks),
+            run.error_types[-1] if run.status == "failure" and run.error_types else "",
         )
         for run in runs
     ]

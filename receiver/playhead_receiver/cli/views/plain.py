@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
+from playhead_replay.outputs import Outputs
 from playhead_semconv.messages import plain
 
 if TYPE_CHECKING:
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from playhead_replay.messages import Messages
 
 SCHEMA_VERSION = 1
+
+LAST_LINES = 5
+"""Of stderr, where a run has failed."""
 
 
 def run_object(run: Run) -> dict[str, Any]:
@@ -35,6 +39,7 @@ def run_object(run: Run) -> dict[str, Any]:
             "reasoning_tokens": usage.reasoning_tokens,
         },
         "cost": {"usd": float(run.cost.usd), "unpriced_models": list(run.cost.unpriced)},
+        "exit": _exit(run),
         "steps": [_step(step) for step in run.steps],
         "spans": [span_object(root) for root in run.roots],
         "gaps": [
@@ -46,6 +51,19 @@ def run_object(run: Run) -> dict[str, Any]:
             }
             for gap in run.gaps
         ],
+    }
+
+
+def _exit(run: Run) -> dict[str, Any] | None:
+    """How its first process ended; None where it has not, or not in order."""
+    ended = Outputs.exit_of(run.tapes[0]) if run.tapes else None
+    if ended is None:
+        return None
+    error = ended.error
+    return {
+        "code": ended.code,
+        "error": None if error is None else {"type": error.qualname, "message": error.message},
+        "stderr": Outputs.last_of_stderr(run.tapes[0], LAST_LINES) if ended.code else [],
     }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from playhead_receiver.cli.views.folding import find_folds
+from playhead_receiver.cli.views.plain import LAST_LINES
 from playhead_receiver.cli.views.words import count, gist, label, one_line, seconds, tokens, took
 from playhead_replay.outputs import Outputs
 from playhead_semconv import attributes as a
@@ -154,7 +155,11 @@ def _error_at_the_end(run: Run) -> str:
     """What left the program, where that is more than a step's own error; empty when nothing did."""
     ended = Outputs.exit_of(run.tapes[0]) if run.tapes else None
     if ended is not None and ended.error is not None:
-        return f"{ended.error.qualname}: {ended.error.message}"
+        status = "" if ended.code is None else f"exit status {ended.code}"
+        if ended.error.qualname == "SystemExit" and ended.error.message == str(ended.code):
+            return status
+        said = f"{ended.error.qualname}: {ended.error.message}"
+        return f"{said} ({status})" if status else said
     return next((root.error for root in run.roots if root.failed), "")
 
 
@@ -167,5 +172,8 @@ def _tail_lines(run: Run) -> Iterator[Text]:
     error = _error_at_the_end(run)
     if error:
         yield Text(f"✗ {one_line(error, 200)}", style=ERROR)
+        if run.tapes:
+            last = Outputs.last_of_stderr(run.tapes[0], LAST_LINES)
+            yield from (Text(f"  {one_line(line, 200)}", style=FAINT) for line in last)
     if run.status == "interrupted":
         yield Text("interrupted: the process died before it could say how it ended", style="yellow")
