@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import gc
+import logging
 import threading
 from abc import ABCMeta
 from collections.abc import Callable
@@ -18,7 +19,9 @@ from typing import Any, cast
 
 from playhead_instrumentation.lane_hooks import has_lane
 from playhead_instrumentation.lanes import GC, SHADOW, current
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import PATCHES, Patches, required
+
+log = logging.getLogger(__name__)
 
 _KEPT = "_playhead_hash"
 _ORIGINAL = "_playhead_original"
@@ -33,10 +36,13 @@ def watch(patches: Patches, session: object = None) -> None:
 
 def _made(one: object, kind: str) -> int:
     """The hash of ``one``, which is asked for it for the first time."""
-    lane = current()
-    if lane is SHADOW or lane is GC:
-        return object.__hash__(one)
-    return hash((lane.hash, lane.next_ordinal(kind)))
+    try:
+        lane = current()
+        if lane is not SHADOW and lane is not GC:
+            return hash((lane.hash, lane.next_ordinal(kind)))
+    except Exception:
+        log.debug("playhead could not make a hash", exc_info=True)
+    return object.__hash__(one)
 
 
 class _Stands(ABCMeta):
@@ -102,16 +108,16 @@ def _patch_asyncio() -> None:
             ours.__new__ = _hashing_new(original)
         for place in (module, home):
             if getattr(place, name, None) is original:
-                setattr(place, name, ours)
+                PATCHES.put(place, name, ours)
     make: Any = getattr(module, "create_eager_task_factory", None)
     if make is not None:  # Python 3.12
         eager = make(module.Task)
         tasks: Any = asyncio.tasks
         for place in (module, tasks):
-            place.eager_task_factory = eager
+            PATCHES.put(place, "eager_task_factory", eager)
     gathering: Any = getattr(asyncio.tasks, "_GatheringFuture", None)
     if gathering is not None:
-        gathering.__hash__ = _stable_by_attribute
+        PATCHES.put(gathering, "__hash__", _stable_by_attribute)
 
 
 def _patch_futures() -> None:
@@ -120,7 +126,7 @@ def _patch_futures() -> None:
         for one in gc.get_referrers(owner):
             if isinstance(one, owner):
                 _stays(one)
-        owner.__hash__ = _stable("hash of a job")
+        PATCHES.put(owner, "__hash__", _stable("hash of a job"))
 
 
 def _patch_threads() -> None:
@@ -130,7 +136,7 @@ def _patch_threads() -> None:
         stable = _stable("hash of a thread", has_lane)
         for one in list(required(threading, "_dangling")):
             _stays(one)
-        owner.__hash__ = stable
+        PATCHES.put(owner, "__hash__", stable)
 
 
 def _is_patched(owner: Any) -> bool:

@@ -14,16 +14,19 @@ import functools
 import importlib
 import inspect
 import logging
+import sys
 import threading
 from collections.abc import Callable, Mapping
-from types import ModuleType
-from typing import Any, Final
+from types import BuiltinFunctionType, CodeType, FrameType, ModuleType
+from typing import Any, Final, TypeVar
 
 import wrapt
 
 from playhead_semconv.errors import PlayheadError
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 Apply = Callable[[ModuleType], object]
 """Patches a module that has just been imported. Raises `Unpatchable`, or anything, if it cannot."""
@@ -41,6 +44,14 @@ class Unpatchable(Exception):
     """The module does not have what the patch needs; the text says what."""
 
 
+class Outcome(Exception):
+    """Raised by a layer: what the program gets, instead of what comes after the layer, is ``error``."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+
 class Patches:
     """The patches of a process. Names are those the program's author knows: ``openai``, ``httpx2``."""
 
@@ -50,8 +61,10 @@ class Patches:
         self._unpatched: dict[str, str] = {}
         self._watched: set[tuple[str, Any]] = set()
         self._targets: dict[tuple[int, str], _Target] = {}
-        self._replaced: list[tuple[Any, str, Any, Any]] = []
-        """Owner, name, what stood there (`_ABSENT`: nothing of its own), and what stands there now."""
+        self._replaced: list[tuple[Any, str, Any, Any, Callable[[], bool] | None]] = []
+        """Owner, name, what stood there (`_ABSENT`: nothing of its own), what stands there now, and
+        whether that stays."""
+        self._also: dict[Callable[[], None], None] = {}
         self.forgiving = True
         """Whether a layer that fails is passed by. A replay does not: what is beyond it is the world."""
         self.on_failure: Callable[[str, str], None] | None = None
@@ -65,14 +78,16 @@ class Patches:
         """
         said = apply if isinstance(apply, str) else name
         with self._lock:
-            if (module, said) in self._watched:
+            watched = self._watched
+            if (module, said) in watched:
                 return
-            self._watched.add((module, said))
+            watched.add((module, said))
 
         def hook(imported: ModuleType) -> None:
             if getattr(imported.__spec__, "_initializing", False):
                 importlib.import_module(module)  # waits, where another thread is in the midst of it
-            self.attempt(name, lambda: (found(apply) if isinstance(apply, str) else apply)(imported))
+            if watched is self._watched:  # else it was undone before the module was imported
+                self.attempt(name, lambda: (found(apply) if isinstance(apply, str) else apply)(imported))
 
         wrapt.register_post_import_hook(hook, module)
 
@@ -106,36 +121,68 @@ class Patches:
             target = self._targets.get((id(owner), name))
             if target is None:
                 target = _Target(owner, name, required(owner, name), self)
-                self._targets[id(owner), name] = target
                 setattr(owner, name, target.wrapper)
+                self._targets[id(owner), name] = target
             target.add(layer, order)
 
-    def put(self, owner: Any, name: str, value: Any) -> None:
-        """Set ``owner.name``, and remember what stood there."""
+    def around_all(self, owner: Any, layers: Mapping[str, Layer], *, order: int = MIDDLE) -> None:
+        """`around` each of them, where all are there; else none, and `Unpatchable`."""
+        for name in layers:
+            required(owner, name)
+        for name, layer in layers.items():
+            self.around(owner, name, layer, order=order)
+
+    def put(self, owner: Any, name: str, value: Any, stays: Callable[[], bool] | None = None) -> None:
+        """Set ``owner.name``, and remember what stood there. ``stays``: whether `undo` leaves it."""
         with self._lock:
             before: Any = _own(owner, name)
             setattr(owner, name, value)
-            self._replaced.append((owner, name, before, value))
+            self._replaced.append((owner, name, before, value, stays))
 
     def put_all(self, owner: Any, values: Mapping[str, Any]) -> None:
         """`put` each of them."""
         for name, value in values.items():
             self.put(owner, name, value)
 
+    def also(self, undo: Callable[[], None]) -> None:
+        """Have `undo` call ``undo``, for what is no attribute. The same twice is once."""
+        with self._lock:
+            self._also[undo] = None
+
+    def covers(self, owner: Any, name: str) -> bool:
+        """Whether ``owner.name`` has a layer."""
+        return (id(owner), name) in self._targets
+
+    def call(self, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What ``layer`` gives before ``call``, for who stands in the place of a function by itself."""
+        return _guarded(self, layer, call, *args, **kwargs)
+
+    async def call_async(self, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """The same for coroutine functions."""
+        return await _guarded_async(self, layer, call, *args, **kwargs)
+
     def undo(self) -> None:
         """Take off what is outermost; what somebody else has wrapped meanwhile passes through."""
         with self._lock:
+            self._watched = set()
             for target in self._targets.values():
                 target.take_off()
             self._targets.clear()
             while self._replaced:
-                owner, name, before, value = self._replaced.pop()
-                if vars(owner).get(name) is not value:
+                owner, name, before, value, stays = self._replaced.pop()
+                if _own(owner, name) is not value or (stays is not None and stays()):
                     continue
                 if before is _ABSENT:
                     delattr(owner, name)
                 else:
                     setattr(owner, name, before)
+            also, self._also = list(self._also), {}
+            self._patched, self._unpatched = {}, {}
+        for one in also:
+            try:
+                one()
+            except Exception:
+                log.debug("playhead could not undo a patch", exc_info=True)
 
     def patched(self) -> list[str]:
         """Names of what is patched so far, in the order of patching."""
@@ -162,7 +209,12 @@ class _Target:
         self._original = original
         self._layers: list[tuple[int, Layer]] = []
         self.call: Callable[..., Any] = original
-        self.wrapper = self._asynchronous() if inspect.iscoroutinefunction(original) else self._wrapped()
+        if inspect.iscoroutinefunction(original):
+            self.wrapper = self._asynchronous()
+        elif isinstance(original, BuiltinFunctionType) and inspect.ismodule(owner):
+            self.wrapper = _Function(self, original)
+        else:
+            self.wrapper = self._wrapped()
         self.wrapper.__dict__["__playhead__"] = self
 
     def add(self, layer: Layer, order: int) -> None:
@@ -179,7 +231,7 @@ class _Target:
     def take_off(self) -> None:
         self._layers.clear()
         self.call = self._original
-        if vars(self._owner).get(self._name) is self.wrapper:
+        if _own(self._owner, self._name) is self.wrapper:
             if self._before is _ABSENT:
                 delattr(self._owner, self._name)
             else:
@@ -190,29 +242,72 @@ class _Target:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             return self.call(*args, **kwargs)
 
-        return wrapper
+        return stands_for(wrapper)
 
     def _asynchronous(self) -> Any:
         @functools.wraps(self._original)
         async def wrapper(*args: Any, **kwargs: Any) -> Any:
             return await self.call(*args, **kwargs)
 
-        return wrapper
+        return stands_for(wrapper)
+
+
+class _Function:
+    """A function of C: like the original it does not become a method, and is pickled by its name."""
+
+    def __init__(self, target: _Target, original: Any) -> None:
+        functools.update_wrapper(self, original)
+        self._target = target
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._target.call(*args, **kwargs)
+
+    def __reduce__(self) -> str:
+        return str(self.__dict__["__qualname__"])
+
+    def __repr__(self) -> str:
+        return repr(self.__dict__["__wrapped__"])
+
+
+_wrappers: Final[set[CodeType]] = {_Function.__call__.__code__}
+"""Code of what stands in the place of a target."""
+
+
+def stands_for(function: T) -> T:
+    """Decorates what stands in the place of a function by itself, for `calling`."""
+    code: Any = getattr(function, "__code__", None)
+    _wrappers.add(code)
+    return function
+
+
+def calling() -> FrameType | None:
+    """The frame that called the target of the layer that runs now."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_code not in _wrappers:
+        if frame.f_back is None:
+            return None
+        frame = frame.f_back
+    return frame.f_back
 
 
 class _Following:
-    """What comes after a layer, and whether it was called."""
+    """What comes after a layer, whether it was called, and what it gave or raised."""
 
-    __slots__ = ("_call", "began", "ended", "result")
+    __slots__ = ("_call", "began", "ended", "error", "result")
 
     def __init__(self, call: Callable[..., Any]) -> None:
         self._call = call
         self.began = self.ended = False
         self.result: Any = None
+        self.error: BaseException | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        self.began, self.ended = True, False
-        self.result = result = self._call(*args, **kwargs)
+        self.began, self.ended, self.error = True, False, None
+        try:
+            self.result = result = self._call(*args, **kwargs)
+        except BaseException as error:
+            self.error = error
+            raise
         self.ended = True
         return result
 
@@ -223,44 +318,76 @@ class _AsyncFollowing(_Following):
     __slots__ = ()
 
     async def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        self.began, self.ended = True, False
-        self.result = result = await self._call(*args, **kwargs)
+        self.began, self.ended, self.error = True, False, None
+        try:
+            self.result = result = await self._call(*args, **kwargs)
+        except BaseException as error:
+            self.error = error
+            raise
         self.ended = True
         return result
 
 
 def _guarded(patches: Patches, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call ``layer``; where it fails by itself, the result is that of what comes after it."""
-    if not patches.forgiving:
-        return layer(call, *args, **kwargs)
     following = _Following(call)
+    error: BaseException
     try:
-        return layer(following, *args, **kwargs)
-    except PlayheadError:
-        raise
-    except Exception:
-        if following.began and not following.ended:
-            raise  # the original's own
-        log.debug("playhead failed in a patch", exc_info=True)
-    return following.result if following.ended else call(*args, **kwargs)
+        return layer(following if patches.forgiving else call, *args, **kwargs)
+    except Outcome as outcome:
+        error = outcome.error
+    except Exception as problem:
+        known = _meant(patches, following, problem)
+        if known is problem:
+            del known
+            raise
+        if known is None:
+            return following.result if following.ended else call(*args, **kwargs)
+        error = known
+        del known
+    finally:
+        following.error = None  # it holds the frames that hold this one
+    try:
+        raise error
+    finally:
+        del error
 
 
 async def _guarded_async(
     patches: Patches, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any
 ) -> Any:
     """The same for coroutine functions."""
-    if not patches.forgiving:
-        return await layer(call, *args, **kwargs)
     following = _AsyncFollowing(call)
+    error: BaseException
     try:
-        return await layer(following, *args, **kwargs)
-    except PlayheadError:
-        raise
-    except Exception:
-        if following.began and not following.ended:
+        return await layer(following if patches.forgiving else call, *args, **kwargs)
+    except Outcome as outcome:
+        error = outcome.error
+    except Exception as problem:
+        known = _meant(patches, following, problem)
+        if known is problem:
+            del known
             raise
-        log.debug("playhead failed in a patch", exc_info=True)
-    return following.result if following.ended else await call(*args, **kwargs)
+        if known is None:
+            return following.result if following.ended else await call(*args, **kwargs)
+        error = known
+        del known
+    finally:
+        following.error = None
+    try:
+        raise error
+    finally:
+        del error
+
+
+def _meant(patches: Patches, following: _Following, problem: Exception) -> BaseException | None:
+    """What the program gets where a layer raised ``problem``; None: what comes after the layer gives."""
+    if not patches.forgiving or isinstance(problem, PlayheadError):
+        return problem
+    if following.error is not None:
+        return following.error
+    log.debug("playhead failed in a patch", exc_info=problem)
+    return None
 
 
 def found(place: str) -> Any:
@@ -279,7 +406,7 @@ def required(owner: Any, name: str) -> Any:
 
 def _own(owner: Any, name: str) -> Any:
     """What stands in ``owner`` itself under ``name``, as it stands there."""
-    return owner.__dict__.get(name, _ABSENT)
+    return getattr(owner, "__dict__", {}).get(name, _ABSENT)
 
 
 def _described(problem: Exception) -> str:

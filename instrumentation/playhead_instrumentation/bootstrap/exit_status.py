@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import signal
 import sys
 import threading
 from typing import Any
 
+from playhead_instrumentation.patches import PATCHES
 from playhead_semconv.facts import ErrorRecord
 
 
@@ -20,15 +20,12 @@ class ExitStatus:
 
     def watch(self) -> None:
         """Patch `sys.exit`."""
-        original = sys.exit
+        PATCHES.attempt("exit", lambda: PATCHES.around(sys, "exit", self._leave))
 
-        @functools.wraps(original)
-        def leave(status: Any = None, /) -> None:
-            if threading.current_thread() is threading.main_thread():
-                self.status = status
-            original(status)
-
-        sys.exit = leave  # pyright: ignore[reportAttributeAccessIssue]
+    def _leave(self, leave: Any, status: Any = None, /) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self.status = status
+        leave(status)
 
     def known(self) -> tuple[int, ErrorRecord | None]:
         """Exit code, and the exception that nobody caught, in a process that is going down."""

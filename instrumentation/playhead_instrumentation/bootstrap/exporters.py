@@ -12,6 +12,8 @@ from opentelemetry.util._importlib_metadata import (
     entry_points,  # pyright: ignore[reportUnknownVariableType]
 )
 
+from playhead_instrumentation.patches import PATCHES
+
 GROUP = "playhead_bounded_exporter"
 
 log = logging.getLogger(__name__)
@@ -24,19 +26,13 @@ def bound_exporters() -> None:
     exporter then drops all of the batch. Does nothing where no wrapper is installed; it is loaded where
     such a processor is made, which few programs do.
     """
-    batch: Any = export.BatchSpanProcessor
-    original = batch.__init__
-    if hasattr(original, "__playhead__"):
-        return
+    PATCHES.around(export.BatchSpanProcessor, "__init__", _bounded)
 
-    @functools.wraps(original)
-    def init(processor: Any, span_exporter: Any, *args: Any, **kwargs: Any) -> None:
-        bounded = _wrapper()
-        exporter = span_exporter if bounded is None else bounded(span_exporter)
-        original(processor, exporter, *args, **kwargs)
 
-    init.__dict__["__playhead__"] = True
-    batch.__init__ = init
+def _bounded(init: Any, processor: Any, span_exporter: Any, *args: Any, **kwargs: Any) -> None:
+    bounded = _wrapper()
+    exporter = span_exporter if bounded is None else bounded(span_exporter)
+    init(processor, exporter, *args, **kwargs)
 
 
 def bound_existing(processor: Any) -> None:

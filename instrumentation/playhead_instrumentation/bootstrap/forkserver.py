@@ -5,14 +5,13 @@ So nothing is recorded in it, and recording starts in a child once that is told 
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import PATCHES
 
 _SERVER: Final = os.getpid()
 
@@ -33,20 +32,18 @@ def in_children(start: Callable[[], Any]) -> None:
     """Have ``start`` called in each child."""
     _start.append(start)
     if len(_start) == 1:
-        Patches().when_imported("multiprocessing.spawn", "multiprocessing.spawn", _patch)
+        PATCHES.when_imported("multiprocessing.spawn", "multiprocessing.spawn", _patch)
 
 
 def _patch(module: ModuleType) -> None:
+    PATCHES.around(module, "prepare", _prepare)
+
+
+def _prepare(prepare: Any, data: Any) -> None:
     from playhead_instrumentation.boundaries.process_workers import HANDED
 
-    original = required(module, "prepare")
-
-    @functools.wraps(original)
-    def prepare(data: Any) -> None:
-        variables = data.pop(HANDED, None)
-        if variables is not None:
-            os.environ.update(variables)
-            _start[0]()
-        original(data)
-
-    module.__dict__["prepare"] = prepare
+    variables = data.pop(HANDED, None)
+    if variables is not None:
+        os.environ.update(variables)
+        _start[0]()
+    prepare(data)

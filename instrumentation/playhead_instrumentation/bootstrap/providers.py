@@ -18,7 +18,6 @@ import atexit
 import functools
 import logging
 import time
-from collections.abc import Callable
 from typing import Any, Protocol
 
 from opentelemetry import trace
@@ -28,7 +27,7 @@ from opentelemetry.util._once import Once
 
 from playhead_instrumentation.bootstrap.exporters import bound_existing
 from playhead_instrumentation.bootstrap.sampling import RecordAll
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.spans.processor import RecordingProcessor
 
 log = logging.getLogger(__name__)
@@ -65,9 +64,13 @@ class Providers:
 
     def install(self, patches: Patches) -> None:
         """Patch the SDK, and attach to the provider that is set already."""
-        patches.attempt("TracerProvider", self._patch_provider)
-        patches.attempt("Tracer", self._patch_tracer)
-        patches.attempt("set_tracer_provider", self._patch_setter)
+        layers = {"__init__": self._init, "shutdown": self._shutdown, "force_flush": self._force_flush}
+        for name, owner, around in (
+            ("TracerProvider", sdk_trace.TracerProvider, layers),
+            ("Tracer", sdk_trace.Tracer, {"start_span": self._start_span}),
+            ("set_tracer_provider", trace, {"_set_tracer_provider": self._set_provider}),
+        ):
+            patches.attempt(name, functools.partial(patches.around_all, owner, around))
         present = getattr(trace, "_TRACER_PROVIDER", None)
         if isinstance(present, sdk_trace.TracerProvider):
             self.attach_late(present)
@@ -120,88 +123,51 @@ class Providers:
             atexit.unregister(provider._atexit_handler)
             provider._atexit_handler = atexit.register(provider.shutdown)
 
-    def _patch_provider(self) -> None:
-        owner: Any = sdk_trace.TracerProvider
-        for name, wrap in (
-            ("__init__", self._init),
-            ("shutdown", self._shutdown),
-            ("force_flush", self._force_flush),
-        ):
-            setattr(owner, name, wrap(required(owner, name)))
+    def _start_span(
+        self,
+        start_span: Any,
+        tracer: Any,
+        name: str,
+        context: Context | None = None,
+        kind: trace.SpanKind = trace.SpanKind.INTERNAL,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        try:
+            context = self._keeper.adopt(context, kind)
+        except Exception:
+            log.debug("playhead could not open the run root", exc_info=True)
+        return start_span(tracer, name, context, kind, *args, **kwargs)
 
-    def _patch_tracer(self) -> None:
-        owner: Any = sdk_trace.Tracer
-        original = required(owner, "start_span")
-        adopt = self._keeper.adopt
+    def _set_provider(self, set_provider: Any, tracer_provider: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            self._make_way(tracer_provider)
+            if isinstance(tracer_provider, sdk_trace.TracerProvider):
+                self.attach_late(tracer_provider)
+        except Exception:
+            log.debug("playhead could not make way for a provider", exc_info=True)
+        return set_provider(tracer_provider, *args, **kwargs)
 
-        @functools.wraps(original)
-        def start_span(
-            tracer: Any,
-            name: str,
-            context: Context | None = None,
-            kind: trace.SpanKind = trace.SpanKind.INTERNAL,
-            *args: Any,
-            **kwargs: Any,
-        ) -> Any:
-            try:
-                context = adopt(context, kind)
-            except Exception:
-                log.debug("playhead could not open the run root", exc_info=True)
-            return original(tracer, name, context, kind, *args, **kwargs)
+    def _init(self, init: Any, provider: Any, *args: Any, **kwargs: Any) -> None:
+        init(provider, *args, **kwargs)
+        self.attach(provider)
 
-        owner.start_span = start_span
+    def _shutdown(self, shutdown: Any, provider: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            self._keeper.close(provider)
+            self._keeper.drain(DRAIN_S)
+        except Exception:
+            log.debug("playhead could not end what was open", exc_info=True)
+        return shutdown(provider, *args, **kwargs)
 
-    def _patch_setter(self) -> None:
-        module: Any = trace
-        original = required(module, "_set_tracer_provider")
-
-        @functools.wraps(original)
-        def set_tracer_provider(tracer_provider: Any, *args: Any, **kwargs: Any) -> Any:
-            try:
-                self._make_way(tracer_provider)
-                if isinstance(tracer_provider, sdk_trace.TracerProvider):
-                    self.attach_late(tracer_provider)
-            except Exception:
-                log.debug("playhead could not make way for a provider", exc_info=True)
-            return original(tracer_provider, *args, **kwargs)
-
-        module._set_tracer_provider = set_tracer_provider
-
-    def _init(self, original: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(original)
-        def init(provider: Any, *args: Any, **kwargs: Any) -> None:
-            original(provider, *args, **kwargs)
-            try:
-                self.attach(provider)
-            except Exception:
-                log.debug("playhead could not attach to a provider", exc_info=True)
-
-        return init
-
-    def _shutdown(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def shutdown(provider: Any, *args: Any, **kwargs: Any) -> Any:
-            try:
-                self._keeper.close(provider)
-                self._keeper.drain(DRAIN_S)
-            except Exception:
-                log.debug("playhead could not end what was open", exc_info=True)
-            return original(provider, *args, **kwargs)
-
-        return shutdown
-
-    def _force_flush(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(original)
-        def force_flush(provider: Any, timeout_millis: int = 30000) -> Any:
-            started = time.monotonic()
-            try:
-                self._keeper.drain(timeout_millis / 1000)
-            except Exception:
-                log.debug("playhead could not drain", exc_info=True)
-            spent_ms = int((time.monotonic() - started) * 1000)
-            return original(provider, max(1, timeout_millis - spent_ms))
-
-        return force_flush
+    def _force_flush(self, force_flush: Any, provider: Any, timeout_millis: int = 30000) -> Any:
+        started = time.monotonic()
+        try:
+            self._keeper.drain(timeout_millis / 1000)
+        except Exception:
+            log.debug("playhead could not drain", exc_info=True)
+        spent_ms = int((time.monotonic() - started) * 1000)
+        return force_flush(provider, max(1, timeout_millis - spent_ms))
 
     def _make_way(self, successor: Any) -> None:
         """Let ``successor`` be the global provider instead of ours, tracers that are out included."""

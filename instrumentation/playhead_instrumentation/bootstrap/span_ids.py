@@ -6,7 +6,7 @@ import os
 import random
 from types import ModuleType
 
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import PATCHES, Patches, required
 
 SEED_BYTES = 32
 
@@ -29,4 +29,4 @@ def _separate(generator: ModuleType) -> None:
     if hasattr(os, "register_at_fork"):
         # In the parent too: the child may have drawn before its turn to be seeded came.
         os.register_at_fork(after_in_parent=seed, after_in_child=seed)
-    generator.__dict__["random"] = own
+    PATCHES.put(generator, "random", own)

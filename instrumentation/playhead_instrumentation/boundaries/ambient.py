@@ -2,21 +2,40 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, Final
 
 from playhead_instrumentation.boundaries.readers import AGENT, MACHINERY, PLACES, by_agent
 from playhead_instrumentation.drivers.reads import Reads
+from playhead_instrumentation.patches import PATCHES, stands_for
 from playhead_instrumentation.session import current
 
 getframe: Final = sys._getframe  # pyright: ignore[reportPrivateUsage]
 
+log = logging.getLogger(__name__)
+
 
 def reads_of_agent(depth: int) -> Reads | None:
-    """Who answers the code ``depth`` frames above the caller; None: the world does, unrecorded."""
-    frame = getframe(depth + 1)
-    place = PLACES.get(frame.f_code.co_filename)
+    """Who answers the code ``depth`` frames above the caller; None: the world does, unrecorded.
+
+    Never raises while recording.
+    """
+    try:
+        return reads_of(getframe(depth + 1))
+    except Exception:
+        if not PATCHES.forgiving:
+            raise
+        log.debug("playhead could not see who reads", exc_info=True)
+        return None
+
+
+def reads_of(frame: FrameType | None) -> Reads | None:
+    """The same for the code of a frame."""
+    place = None if frame is None else PLACES.get(frame.f_code.co_filename)
     if place == MACHINERY or (place != AGENT and not by_agent(frame)):
         return None
     session = current()
@@ -41,13 +60,22 @@ class Ambient:
         self._kind = f"{boundary}/{original.__module__}.{original.__name__}"
         self._since = since
 
+    @stands_for
     def __call__(self) -> Any:
         """The value, as the driver answers it."""
         place = PLACES.get(getframe(1).f_code.co_filename)
         if place == MACHINERY:
             return self._live()
         reads = reads_of_agent(1)
-        return self._live() if reads is None else reads.read(self._kind, self._live, since=self._since)
+        if reads is None:
+            return self._live()
+        try:
+            return reads.read(self._kind, self._live, since=self._since)
+        except Exception:
+            if not PATCHES.forgiving:
+                raise
+            log.debug("playhead failed in a read of %s", self._kind, exc_info=True)
+        return self._live()
 
     def __reduce__(self) -> str:
         return self.__qualname__
@@ -63,9 +91,10 @@ class AmbientOf(Ambient):
         super().__init__("", original)
         self._answer = answer
 
+    @stands_for
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The result, as the driver answers what it rests on."""
         reads = reads_of_agent(1)
         if reads is None:
             return self._live(*args, **kwargs)
-        return self._answer(reads, self._live, *args, **kwargs)
+        return PATCHES.call(functools.partial(self._answer, reads), self._live, *args, **kwargs)

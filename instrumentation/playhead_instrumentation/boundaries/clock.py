@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from playhead_instrumentation.boundaries.ambient import Ambient, AmbientOf, reads_of_agent
 from playhead_instrumentation.drivers.reads import Reads
-from playhead_instrumentation.patches import Patches, Unpatchable, required
+from playhead_instrumentation.patches import PATCHES, Patches, Unpatchable, required
 
 WALL = ("time", "time_ns")
 SINCE = (
@@ -112,6 +112,7 @@ class _Patches:
         made["ctime"] = AmbientOf(required(time, "ctime"), as_text)
         self._functions = {name: (ours.__wrapped__, ours) for name, ours in made.items()}
         self._put(True)
+        PATCHES.also(self.take_off)
 
     def methods(self) -> None:
         """Replace methods of ``datetime.datetime`` and ``datetime.date``. Once."""
@@ -135,6 +136,12 @@ class _Patches:
         for owner, name, _, ours in methods:
             _put_method(owner, name, ours)
         self._methods = methods
+        PATCHES.also(self.take_off)
+
+    def take_off(self) -> None:
+        """Put back what stood there."""
+        self._put(False)
+        self._functions, self._methods = {}, []
 
     @contextlib.contextmanager
     def lifted(self) -> Generator[None]:
@@ -215,6 +222,10 @@ def now(cls: Any, tz: Any = None) -> Any:
     reads = reads_of_agent(1)
     if reads is None or not (tz is None or isinstance(tz, dt.tzinfo)):
         return _REAL.now_of(None, cls)(tz)
+    return PATCHES.call(functools.partial(_now, reads, cls), _REAL.now_of(None, cls), tz)
+
+
+def _now(reads: Reads, cls: Any, live: Any, tz: dt.tzinfo | None) -> Any:
     if tz is None:
         return _as_wall(cls, reads.read("clock/datetime.now", _wall))
     instant = _REAL.epoch + dt.timedelta(microseconds=reads.read("clock/datetime.now(tz)", _instant))
@@ -227,15 +238,22 @@ def utcnow(cls: Any) -> Any:
         # Of C's own warning this module would be the place.
         warnings.warn(DEPRECATED, DeprecationWarning, stacklevel=2)
     reads = reads_of_agent(1)
-    instant = _instant() if reads is None else reads.read("clock/datetime.utcnow", _instant)
+    instant = _instant() if reads is None else PATCHES.call(functools.partial(_utcnow, reads), _instant)
     return _built(cls, _REAL.epoch + dt.timedelta(microseconds=instant))
+
+
+def _utcnow(reads: Reads, live: Any) -> int:
+    return reads.read("clock/datetime.utcnow", live)
 
 
 def today(cls: Any) -> Any:
     """See `datetime.date.today`."""
     reads = reads_of_agent(1)
-    if reads is None:
-        return _REAL.today_of(None, cls)()
+    live = _REAL.today_of(None, cls)
+    return live() if reads is None else PATCHES.call(functools.partial(_today, reads, cls), live)
+
+
+def _today(reads: Reads, cls: Any, live: Any) -> Any:
     owner = next(one for one in cls.__mro__ if "fromtimestamp" in one.__dict__)
     if owner is _REAL.datetime:
         return _as_wall(cls, reads.read("clock/datetime.today", _wall))
@@ -250,6 +268,11 @@ def _make_room() -> None:
     """time-machine changes functions of C in place, and takes what it finds there to be such."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+        PATCHES.also(_make_no_room)
+
+
+def _make_no_room() -> None:
+    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _Finder)]
 
 
 class _Finder(MetaPathFinder):
@@ -282,7 +305,7 @@ def _step_aside(machine: ModuleType) -> None:
     for name in ("patch", "unpatch", "patch_if_needed"):
         original = getattr(machine, name, None)
         if original is not None:
-            setattr(machine, name, _without_us(original))
+            PATCHES.put(machine, name, _without_us(original))
 
 
 def _without_us(original: Callable[[], Any]) -> Callable[[], Any]:

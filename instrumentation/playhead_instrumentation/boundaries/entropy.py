@@ -20,10 +20,10 @@ from typing import Any, Final
 
 from playhead_instrumentation import lanes
 from playhead_instrumentation.boundaries import readers
-from playhead_instrumentation.boundaries.ambient import AmbientOf, reads_of_agent
+from playhead_instrumentation.boundaries.ambient import AmbientOf, reads_of, reads_of_agent
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import PATCHES, Patches, required
+from playhead_instrumentation.patches import PATCHES, Patches, calling, required
 from playhead_instrumentation.session import Session, current
 
 SEED_BYTES = 32
@@ -60,7 +60,7 @@ def _cover_urandom() -> None:
 
     covered = _Source(_urandom, drawn)
     covered.__module__ = "os"
-    os.urandom = covered
+    PATCHES.put(os, "urandom", covered)
     getrandom: Any = getattr(os, "getrandom", None)
     if getrandom is not None:
 
@@ -69,10 +69,9 @@ def _cover_urandom() -> None:
 
         asked = _Source(getrandom, system)
         asked.__module__ = "os"
-        os.__dict__["getrandom"] = asked
-    module: Any = random
-    if getattr(module, "_urandom", None) is _urandom:
-        module._urandom = covered
+        PATCHES.put(os, "getrandom", asked)
+    if getattr(random, "_urandom", None) is _urandom:
+        PATCHES.put(random, "_urandom", covered)
 
 
 class _Source(AmbientOf):
@@ -89,36 +88,30 @@ class _Source(AmbientOf):
 
 
 def _cover_random() -> None:
-    owner: Any = random.Random
-    original = owner.seed
-    if hasattr(original, "__wrapped__"):
-        return
+    shared = required(random, "_inst")
+    if not PATCHES.covers(random.Random, "seed"):
+        PATCHES.around(random.Random, "seed", _seed)
+        PATCHES.put(random, "seed", shared.seed)
 
-    @functools.wraps(original)
-    def seed(self: Any, a: Any = None, version: int = 2) -> None:
-        reads = reads_of_agent(1) if a is None else None
-        if reads is not None:
-            a = reads.read("entropy/random.seed", lambda: _urandom(SEED_BYTES))
-            version = 2
-        original(self, a, version)
 
-    owner.seed = seed
-    module: Any = random
-    shared = required(module, "_inst")
-    module.seed = shared.seed
+def _seed(seed: Any, generator: Any, a: Any = None, version: int = 2) -> None:
+    reads = reads_of(calling()) if a is None else None
+    if reads is not None:
+        a = reads.read("entropy/random.seed", lambda: _urandom(SEED_BYTES))
+        version = 2
+    seed(generator, a, version)
 
 
 def _cover_draws() -> None:
-    module: Any = random
-    shared = required(module, "_inst")
+    shared = required(random, "_inst")
     for name in ("random", "getrandbits"):
         original = required(shared, name)
         if not isinstance(original, AmbientOf):
             covered = AmbientOf(original, functools.partial(_drawn, f"entropy/random.{name}"))
             covered.__module__ = "random"
             # Whatever else the module draws goes through these two.
-            setattr(shared, name, covered)
-            setattr(module, name, covered)
+            PATCHES.put(shared, name, covered)
+            PATCHES.put(random, name, covered)
 
 
 def _drawn(kind: str, reads: Reads, live: Any, *arguments: Any) -> Any:
@@ -130,65 +123,54 @@ def _drawn(kind: str, reads: Reads, live: Any, *arguments: Any) -> Any:
 
 
 def _cover_tempfile() -> None:
-    owner: Any = required(tempfile, "_RandomNameSequence")
-    original = required(owner, "__next__")
-    if hasattr(original, "__wrapped__"):
-        return
+    PATCHES.around(required(tempfile, "_RandomNameSequence"), "__next__", _named)
 
-    @functools.wraps(original)
-    def following(self: Any) -> str:
-        # Names that are only tried out, to find a folder one can write to, are drawn once per process.
-        probing = sys._getframe(1).f_code.co_name == "_get_default_tempdir"  # pyright: ignore[reportPrivateUsage]
-        reads = None if probing else reads_of_agent(1)
-        if reads is None:
-            return original(self)
-        return reads.read("entropy/tempfile.name", functools.partial(original, self))
 
-    owner.__next__ = following
+def _named(following: Any, names: Any) -> str:
+    asks = calling()
+    # Names that are only tried out, to find a folder one can write to, are drawn once per process.
+    probing = asks is not None and asks.f_code.co_name == "_get_default_tempdir"
+    reads = None if probing else reads_of(asks)
+    if reads is None:
+        return following(names)
+    return reads.read("entropy/tempfile.name", functools.partial(following, names))
 
 
 def patch_numpy(module: ModuleType) -> None:
     """Seeds of numpy's generators, which it draws of `secrets`: they are none."""
-    original = required(module, "randbits")
-    if hasattr(original, "__wrapped__"):
-        return
+    PATCHES.around(module, "randbits", _randbits)
 
-    @functools.wraps(original)
-    def randbits(k: int) -> int:
-        reads = reads_of_agent(1)
-        if reads is None:
-            return original(k)
-        size = (k + 7) // 8
-        drawn = reads.read("entropy/numpy.randbits", lambda: original(k).to_bytes(size, "big"))
-        return int.from_bytes(drawn, "big")
 
-    PATCHES.put(module, "randbits", randbits)
+def _randbits(randbits: Any, k: int) -> int:
+    reads = reads_of(calling())
+    if reads is None:
+        return randbits(k)
+    size = (k + 7) // 8
+    drawn = reads.read("entropy/numpy.randbits", lambda: randbits(k).to_bytes(size, "big"))
+    return int.from_bytes(drawn, "big")
 
 
 def _cover_uuids(module: ModuleType, names: tuple[str, ...]) -> None:
     for name in names:
         original: Any = getattr(module, name, None)
-        if original is not None and not hasattr(original, "__wrapped__"):
-            setattr(module, name, _identified(original, f"entropy/{module.__name__}.{name}"))
+        if original is not None and not PATCHES.covers(module, name):
+            kind = f"entropy/{module.__name__}.{name}"
+            PATCHES.around(module, name, functools.partial(_identify, original, kind))
 
 
-def _identified(original: Any, kind: str) -> Any:
-    @functools.wraps(original)
-    def identify(*args: Any, **kwargs: Any) -> Any:
-        reads = None if args or kwargs else reads_of_agent(1)
-        if reads is None:
-            return original(*args, **kwargs)
-        made: list[Any] = []
+def _identify(original: Any, kind: str, make: Any, *args: Any, **kwargs: Any) -> Any:
+    reads = None if args or kwargs else reads_of(calling())
+    if reads is None:
+        return make(*args, **kwargs)
+    made: list[Any] = []
 
-        def live() -> list[Any]:
-            with Shadow():  # it may start a program to find the machine's address
-                made.append(original())
-            return [made[0].bytes, getattr(getattr(made[0], "is_safe", None), "value", None)]
+    def live() -> list[Any]:
+        with Shadow():  # it may start a program to find the machine's address
+            made.append(make())
+        return [made[0].bytes, getattr(getattr(made[0], "is_safe", None), "value", None)]
 
-        data, safe = reads.read(kind, live)
-        return made[0] if made else _uuid(original, data, safe)
-
-    return identify
+    data, safe = reads.read(kind, live)
+    return made[0] if made else _uuid(original, data, safe)
 
 
 def _uuid(original: Any, data: bytes, safe: int | None) -> Any:

@@ -29,7 +29,7 @@ from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import Played
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import required
+from playhead_instrumentation.patches import PATCHES, required
 from playhead_instrumentation.session import Session, current
 from playhead_semconv.errors import ExchangeExhausted, PlayheadError
 
@@ -48,26 +48,29 @@ def patch(module: ModuleType) -> None:
         return
     required(channel, "call")
     _Call.core = core
-    core.AioChannel = type("AioChannel", (_Channel, channel), {"__playhead__": True})
+    PATCHES.put(core, "AioChannel", type("AioChannel", (_Channel, channel), {"__playhead__": True}))
 
 
 class _Channel:
     """A channel of the core, some of whose calls are listened to or played."""
 
-    def __init__(self, target: bytes, *_: Any) -> None:
-        self._playhead_target = target.decode("utf-8", "replace")
+    def __init__(self, target: bytes, *_: Any, **__: Any) -> None:
+        self._playhead_target = bytes(target).decode("utf-8", "replace")
 
-    def call(self, method: bytes, deadline: Any, *more: Any) -> Any:
+    def call(self, *args: Any, **kwargs: Any) -> Any:
         """A call, which has not begun."""
         original: Any = super()
+        return PATCHES.call(self._called, original.call, *args, **kwargs)
+
+    def _called(self, call: Any, method: bytes, deadline: Any, *more: Any) -> Any:
         session = recording()
         if session is None:
-            return original.call(method, deadline, *more)
+            return call(method, deadline, *more)
         asked = _Asked(session, self._playhead_target, method.decode(), deadline)
 
         def make() -> Any:
             with Shadow():
-                return original.call(method, deadline, *more)
+                return call(method, deadline, *more)
 
         return _PlayedCall(asked, make) if session.driver.closed else _HeardCall(asked, make())
 

@@ -32,7 +32,7 @@ from playhead_instrumentation.boundaries.message_exchange import MessageExchange
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import Played
 from playhead_instrumentation.lanes import Outside, Shadow
-from playhead_instrumentation.patches import required
+from playhead_instrumentation.patches import PATCHES, required
 from playhead_instrumentation.session import Session, current
 from playhead_semconv.errors import ExchangeExhausted, PlayheadError
 from playhead_semconv.facts import Delivery
@@ -56,14 +56,17 @@ def patch(module: ModuleType) -> None:
     for name in ("segregated_call", "integrated_call", "next_call_event", "check_connectivity_state"):
         required(channel, name)
     message: Any = required(core, "SendMessageOperation")
-    core.SendMessageOperation = type("SendMessageOperation", (_Message, message), {})
-    core.Channel = type("Channel", (_Channel, channel), {"__playhead__": True})
+    ours: Any = type("Channel", (_Channel, channel), {"__playhead__": True})
+    PATCHES.put_all(
+        core,
+        {"SendMessageOperation": type("SendMessageOperation", (_Message, message), {}), "Channel": ours},
+    )
 
 
 class _Message:
     """A message to be sent, which tells what it is."""
 
-    def __init__(self, message: Any, flags: int) -> None:
+    def __init__(self, message: Any = b"", *_: Any, **__: Any) -> None:
         self.message = bytes(message or b"")
 
 
@@ -73,8 +76,8 @@ class _Channel:
     What the core does happens in the shadow lane: threads that wait for the world hold its locks too.
     """
 
-    def __init__(self, target: bytes, *_: Any) -> None:
-        self._playhead_target = target.decode("utf-8", "replace")
+    def __init__(self, target: bytes, *_: Any, **__: Any) -> None:
+        self._playhead_target = bytes(target).decode("utf-8", "replace")
         self._playhead_events: queue.Queue[Any] | None = None
         """Where a tape answers: what the thread of the channel gets, played or not."""
         self._playhead_due: queue.Queue[None] | None = None
@@ -83,11 +86,17 @@ class _Channel:
         if session is not None and session.driver.closed:
             # Who looks again every so often whether it has waited long enough is never seen to wait.
             common: Any = sys.modules["grpc._common"]
-            common.MAXIMUM_WAIT_TIMEOUT = None
+            PATCHES.put(common, "MAXIMUM_WAIT_TIMEOUT", None)
             self._playhead_events = queue.Queue()
 
-    def segregated_call(
+    def segregated_call(self, *args: Any, **kwargs: Any) -> Any:
+        """A call whose events the thread takes that makes it."""
+        original: Any = super()
+        return PATCHES.call(self._segregated, original.segregated_call, *args, **kwargs)
+
+    def _segregated(
         self,
+        segregated_call: Any,
         flags: int,
         method: bytes,
         host: Any,
@@ -97,12 +106,9 @@ class _Channel:
         batches: Any,
         *more: Any,
     ) -> Any:
-        """A call whose events the thread takes that makes it."""
-        original: Any = super()
-
         def make(batches: Any) -> Any:
             with Shadow():
-                return original.segregated_call(
+                return segregated_call(
                     flags, method, host, deadline, metadata, credentials, batches, *more
                 )
 
@@ -114,8 +120,14 @@ class _Channel:
             return _HeardCall(make(batches), _Listener(exchange, session), segregated=True)
         return _PlayedCall(exchange, batches)
 
-    def integrated_call(
+    def integrated_call(self, *args: Any, **kwargs: Any) -> Any:
+        """A call whose events a thread of the channel takes."""
+        original: Any = super()
+        return PATCHES.call(self._integrated, original.integrated_call, *args, **kwargs)
+
+    def _integrated(
         self,
+        integrated_call: Any,
         flags: int,
         method: bytes,
         host: Any,
@@ -125,12 +137,9 @@ class _Channel:
         batches: Any,
         *more: Any,
     ) -> Any:
-        """A call whose events a thread of the channel takes."""
-        original: Any = super()
-
         def make(batches: Any) -> Any:
             with Shadow():
-                return original.integrated_call(
+                return integrated_call(
                     flags, method, host, deadline, metadata, credentials, batches, *more
                 )
 

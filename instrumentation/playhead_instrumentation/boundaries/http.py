@@ -26,7 +26,7 @@ from playhead_instrumentation.boundaries.mcp_http import NAME as SESSION
 from playhead_instrumentation.boundaries.mcp_http import SESSIONS
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.lanes import In, Outside, Shadow, current
-from playhead_instrumentation.patches import required
+from playhead_instrumentation.patches import PATCHES, required
 from playhead_instrumentation.session import Session
 
 
@@ -35,20 +35,14 @@ def patch(module: ModuleType) -> None:
     kit = Kit(module)
     for name, attempt in (("Client", SyncAttempt), ("AsyncClient", AsyncAttempt)):
         owner = required(module, name)
-        original = required(owner, "_transport_for_url")
-        if not hasattr(original, "__playhead__"):
-            owner._transport_for_url = _recorded(original, attempt, kit)
+        if not PATCHES.covers(owner, "_transport_for_url"):
+            PATCHES.around(owner, "_transport_for_url", functools.partial(_recorded, attempt, kit))
 
 
-def _recorded(original: Any, attempt: Any, kit: Kit) -> Any:
-    @functools.wraps(original)
-    def transport_for_url(client: Any, url: Any) -> Any:
-        transport = original(client, url)
-        session = recording()
-        return transport if session is None else attempt(transport, session, kit)
-
-    transport_for_url.__dict__["__playhead__"] = True
-    return transport_for_url
+def _recorded(attempt: Any, kit: Kit, transport_for_url: Any, client: Any, url: Any) -> Any:
+    transport = transport_for_url(client, url)
+    session = recording()
+    return transport if session is None else attempt(transport, session, kit)
 
 
 class Kit:
@@ -102,15 +96,18 @@ class SyncAttempt:
 
     def handle_request(self, request: Any) -> Any:
         """As the transport does."""
+        return PATCHES.call(self._handle, self._transport.handle_request, request)
+
+    def _handle(self, handle_request: Any, request: Any) -> Any:
         body: bytes | None = getattr(request, "_content", None)
         if body is None and self._session.driver.closed:
             body = request.read()
         exchange = begin(self._session, _outgoing, request, body)
         if exchange is None:
-            return self._transport.handle_request(request)
+            return handle_request(request)
         try:
             try:
-                response = self._respond(exchange, request, body)
+                response = self._respond(exchange, handle_request, request, body)
             except Exception as error:
                 exchange.failed(error, exchange.call.arrive().wait())
                 raise
@@ -124,7 +121,9 @@ class SyncAttempt:
             tee.take_whole(response)
         return response
 
-    def _respond(self, exchange: HttpExchange, request: Any, body: bytes | None) -> Any:
+    def _respond(
+        self, exchange: HttpExchange, handle_request: Any, request: Any, body: bytes | None
+    ) -> Any:
         verdict = exchange.call.verdict
         if isinstance(verdict, Refused):
             raise verdict.error
@@ -135,7 +134,7 @@ class SyncAttempt:
             request.stream = self._kit.Sent(stream, exchange)
         try:
             with Outside():
-                return self._transport.handle_request(request)
+                return handle_request(request)
         finally:
             request.stream = stream
 
@@ -150,15 +149,18 @@ class AsyncAttempt:
 
     async def handle_async_request(self, request: Any) -> Any:
         """As the transport does."""
+        return await PATCHES.call_async(self._handle, self._transport.handle_async_request, request)
+
+    async def _handle(self, handle_async_request: Any, request: Any) -> Any:
         body: bytes | None = getattr(request, "_content", None)
         if body is None and self._session.driver.closed:
             body = await request.aread()
         exchange = begin(self._session, _outgoing, request, body)
         if exchange is None:
-            return await self._transport.handle_async_request(request)
+            return await handle_async_request(request)
         try:
             try:
-                response = await self._respond(exchange, request, body)
+                response = await self._respond(exchange, handle_async_request, request, body)
             except Exception as error:
                 exchange.failed(error, await exchange.call.arrive())
                 raise
@@ -172,7 +174,9 @@ class AsyncAttempt:
             tee.take_whole(response)
         return response
 
-    async def _respond(self, exchange: HttpExchange, request: Any, body: bytes | None) -> Any:
+    async def _respond(
+        self, exchange: HttpExchange, handle_async_request: Any, request: Any, body: bytes | None
+    ) -> Any:
         verdict = exchange.call.verdict
         if isinstance(verdict, Refused):
             raise verdict.error
@@ -187,7 +191,7 @@ class AsyncAttempt:
         try:
             with Shadow():
                 recorded = await SESSIONS.renew(self._transport, request, self._kit.module.Request)
-                return await self._transport.handle_async_request(request)
+                return await handle_async_request(request)
         finally:
             request.stream = stream
             if recorded:

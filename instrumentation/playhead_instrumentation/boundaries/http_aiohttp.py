@@ -25,7 +25,7 @@ from playhead_instrumentation.boundaries.http_protocol import Listener, feed, tr
 from playhead_instrumentation.drivers.exceptions import again
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.lanes import In, Shadow, current
-from playhead_instrumentation.patches import Unpatchable, required
+from playhead_instrumentation.patches import PATCHES, Unpatchable, required
 from playhead_instrumentation.session import Session
 from playhead_semconv.facts import ErrorRecord
 
@@ -39,8 +39,6 @@ SENT = "_playhead_sent"
 def patch(module: ModuleType) -> None:
     """Patch connectors, requests, responses and protocols."""
     connector: Any = required(module, "BaseConnector")
-    if hasattr(required(connector, "connect"), "__playhead__"):
-        return
     parts: Any = sys.modules["aiohttp.client_reqrep"]
     request: Any = required(parts, "ClientRequest")
     response: Any = required(parts, "ClientResponse")
@@ -49,45 +47,24 @@ def patch(module: ModuleType) -> None:
     for owner in (request, protocol):
         if not owner.__dictoffset__:
             raise Unpatchable(f"{owner.__name__} has no room for an attribute")
-    patched = (
-        (connector, "connect", _connect),
-        (request, "send", _send),
-        (request, "write_bytes", _write),
-        (response, "start", _start),
+    layers: tuple[tuple[Any, dict[str, Any]], ...] = (
+        (request, {"send": _send, "write_bytes": _write}),
+        (response, {"start": _start}),
+        (protocol, HEARD),
+        (connector, {"connect": _connect}),
     )
-    heard = (
-        (protocol, "data_received", _data_received),
-        (protocol, "connection_lost", _connection_lost),
-        (protocol, "_on_read_timeout", _on_read_timeout),
-        (protocol, "close", _close),
-    )
-    for owner, name, _ in (*patched, *heard):
-        required(owner, name)
-    for owner, name, function in patched:
-        setattr(owner, name, _awaited(getattr(owner, name), function))
-    for owner, name, function in heard:
-        setattr(owner, name, _called(getattr(owner, name), function))
+    for owner, named in layers:
+        for name in named:
+            required(owner, name)
+    for owner, named in layers:
+        PATCHES.around_all(owner, named)
 
 
-def _awaited(original: Any, patched: Any) -> Any:
-    @functools.wraps(original)
-    async def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return await patched(original, self, *args, **kwargs)
-
-    method.__dict__["__playhead__"] = True
-    return method
-
-
-def _called(original: Any, patched: Any) -> Any:
-    @functools.wraps(original)
-    def method(self: Any, *args: Any) -> Any:
-        listener: Listener | None = self.__dict__.get(LISTENS)
-        if listener is not None:
-            patched(listener, self, *args)
-        return original(self, *args)
-
-    method.__dict__["__playhead__"] = True
-    return method
+def _heard(told: Any, original: Any, protocol: Any, *args: Any) -> Any:
+    listener: Listener | None = protocol.__dict__.get(LISTENS)
+    if listener is not None:
+        told(listener, protocol, *args)
+    return original(protocol, *args)
 
 
 def _data_received(listener: Listener, _: Any, data: bytes) -> None:
@@ -108,6 +85,15 @@ def _close(listener: Listener, protocol: Any) -> None:
     """The program gives the answer up, or it is whole."""
     protocol.__dict__.pop(LISTENS, None)
     listener.left(sys.exception())
+
+
+HEARD = {
+    "data_received": functools.partial(_heard, _data_received),
+    "connection_lost": functools.partial(_heard, _connection_lost),
+    "_on_read_timeout": functools.partial(_heard, _on_read_timeout),
+    "close": functools.partial(_heard, _close),
+}
+"""Layers of the methods of a protocol."""
 
 
 async def _connect(original: Any, connector: Any, request: Any, *args: Any, **kwargs: Any) -> Any:

@@ -7,10 +7,9 @@ rides on `http.client` and begins the exchange itself (urllib3) has its answers 
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,7 +26,7 @@ from playhead_instrumentation.boundaries.http_framing import Framing, error_of
 from playhead_instrumentation.boundaries.http_streams import PlayedSocket, Tee
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.lanes import OWN_THREADS, In, Outside, Shadow, current
-from playhead_instrumentation.patches import required
+from playhead_instrumentation.patches import PATCHES, required
 from playhead_instrumentation.session import Session
 
 log = logging.getLogger(__name__)
@@ -42,27 +41,11 @@ BLOCK_BYTES = 8192
 def patch(module: ModuleType) -> None:
     """Patch the connections."""
     plain: Any = required(module, "HTTPConnection")
-    if hasattr(required(plain, "endheaders"), "__playhead__"):
-        return
     secure: Any = getattr(module, "HTTPSConnection", None)
-    for owner in (plain, secure):
-        if owner is not None and "connect" in vars(owner):
-            owner.connect = marked(owner.connect, _connect)
-    plain.endheaders = marked(plain.endheaders, _endheaders)
-    plain.send = marked(required(plain, "send"), _send)
-    plain.getresponse = marked(required(plain, "getresponse"), _getresponse)
-    plain.close = marked(required(plain, "close"), _close)
-
-
-def marked(original: Any, patched: Callable[..., Any]) -> Any:
-    """A method that calls ``patched`` with the ``original`` before its arguments."""
-
-    @functools.wraps(original)
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return patched(original, self, *args, **kwargs)
-
-    method.__dict__["__playhead__"] = True
-    return method
+    layers = {"endheaders": _endheaders, "send": _send, "getresponse": _getresponse, "close": _close}
+    PATCHES.around_all(plain, {"connect": _connect, **layers})
+    if secure is not None and "connect" in vars(secure):
+        PATCHES.around(secure, "connect", _connect)
 
 
 def recording() -> Session | None:

@@ -22,7 +22,6 @@ from playhead_instrumentation.boundaries.http_stdlib import (
     as_bytes,
     hand_on,
     let_go,
-    marked,
     outgoing,
     pieces,
     recording,
@@ -33,7 +32,7 @@ from playhead_instrumentation.boundaries.http_streams import PlayedSocket
 from playhead_instrumentation.drivers.exceptions import again
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.lanes import Outside, Shadow
-from playhead_instrumentation.patches import required
+from playhead_instrumentation.patches import PATCHES, Outcome, required
 from playhead_semconv.facts import ErrorRecord
 
 WRAPPERS = ("ProxyError", "SSLError")
@@ -48,12 +47,10 @@ UNCONNECTED = "_playhead_unconnected"
 def patch(module: ModuleType) -> None:
     """Patch the pools."""
     pool: Any = required(module, "HTTPConnectionPool")
-    if hasattr(required(pool, "_make_request"), "__playhead__"):
-        return
-    pool._make_request = marked(pool._make_request, _make_request)
+    PATCHES.around(pool, "_make_request", _make_request)
     for owner in (pool, getattr(module, "HTTPSConnectionPool", None)):
         if owner is not None and "_prepare_proxy" in vars(owner):
-            owner._prepare_proxy = marked(owner._prepare_proxy, _prepare_proxy)
+            PATCHES.around(owner, "_prepare_proxy", _prepare_proxy)
 
 
 def _prepare_proxy(original: Any, pool: Any, connection: Any) -> None:
@@ -104,8 +101,8 @@ def _make_request(
     hand_on(connection, Asked(exchange, own=False))
     try:
         response = _ask(exchange, original, pool, connection, method, url, *args, **kwargs)
-    except BaseException as error:
-        _fail(exchange, connection, error)
+    except BaseException as problem:
+        _fail(exchange, connection, problem.error if isinstance(problem, Outcome) else problem)
         raise
     finally:
         let_go(connection)
@@ -132,7 +129,7 @@ def _ask(
             raise _error(verdict, pool, connection, args[1])
     unconnected: Exception | None = connection.__dict__.pop(UNCONNECTED, None)
     if unconnected is not None:
-        raise unconnected
+        raise Outcome(unconnected)
     # A body that the program makes meanwhile is made in its turn.
     with Outside() if isinstance(kwargs.get("body"), bytes | str | None) else Shadow():
         return original(pool, connection, *args, **kwargs)

@@ -6,21 +6,23 @@ they were forked. A signal to that number goes to the process that runs now.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import os
 import platform
 import socket
 import sys
+from types import FrameType
 from typing import Any, Final
 
-from playhead_instrumentation.boundaries.ambient import AmbientOf, getframe, reads_of_agent
+from playhead_instrumentation.boundaries.ambient import AmbientOf, reads_of
 from playhead_instrumentation.boundaries.callers import installed
 from playhead_instrumentation.boundaries.process_blocked import Allowed
 from playhead_instrumentation.boundaries.readers import by_agent
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import OUTER, PATCHES, Patches, required
+from playhead_instrumentation.patches import OUTER, PATCHES, Patches, calling, required
 from playhead_instrumentation.session import current
 
 MACHINE: Final = ("cpu_count", "process_cpu_count", "getlogin", "getloadavg")
@@ -61,55 +63,47 @@ def _tuple(kind: str, reads: Reads, live: Any, *arguments: Any) -> Any:
 
 
 def _cover_os() -> None:
-    module: Any = os
     for name in MACHINE:
         original = getattr(os, name, None)
         if original is not None and not hasattr(original, "__wrapped__"):
             answer = _tuple if name == "getloadavg" else _plain
-            setattr(module, name, AmbientOf(original, functools.partial(answer, f"inputs/os.{name}")))
+            ours = AmbientOf(original, functools.partial(answer, f"inputs/os.{name}"))
+            PATCHES.put(os, name, ours)
     uname: Any = getattr(os, "uname", None)
     if uname is not None and not hasattr(uname, "__wrapped__"):
 
         def system(reads: Reads, live: Any) -> Any:
             return os.uname_result(reads.read("inputs/os.uname", lambda: list(live())))
 
-        module.uname = AmbientOf(uname, system)
-    original = required(platform, "uname")
-    if not hasattr(original, "__wrapped__"):
+        PATCHES.put(os, "uname", AmbientOf(uname, system))
+    PATCHES.around(platform, "uname", _whole)
 
-        @functools.wraps(original)
-        def whole() -> Any:
-            reads = None if _at_import() else reads_of_agent(1)
-            if reads is None:
-                return original()
-            found: Any = original()
-            # Its last part is looked up when it is asked for.
-            parts = reads.read("inputs/platform.uname", lambda: [getattr(found, one) for one in SYSTEM])
-            return _system(platform.uname_result, *parts)
 
-        platform.uname = whole
+def _whole(uname: Any) -> Any:
+    asks = calling()
+    reads = None if _at_import(asks) else reads_of(asks)
+    found: Any = uname()
+    if reads is None:
+        return found
+    # Its last part is looked up when it is asked for.
+    parts = reads.read("inputs/platform.uname", lambda: [getattr(found, one) for one in SYSTEM])
+    return _system(platform.uname_result, *parts)
+
+
+def _from_subprocess(from_subprocess: Any) -> Any:
+    """`platform` starts a process to learn it; for the headers of an SDK that is not of the run."""
+    if by_agent(calling()):
+        return from_subprocess()
+    with Shadow(), Allowed():
+        return from_subprocess()
 
 
 def _cover_processor() -> None:
-    """`platform` starts a process to learn it; for the headers of an SDK that is not of the run."""
-    owner: Any = required(platform, "_Processor")
-    original = required(owner, "from_subprocess")
-    if hasattr(original, "__wrapped__"):
-        return
-
-    @functools.wraps(original)
-    def from_subprocess() -> Any:
-        if by_agent(getframe(1)):
-            return original()
-        with Shadow(), Allowed():
-            return original()
-
-    owner.from_subprocess = from_subprocess
+    PATCHES.around(required(platform, "_Processor"), "from_subprocess", _from_subprocess)
 
 
-def _at_import() -> bool:
+def _at_import(frame: FrameType | None) -> bool:
     """Whether a module asks while it is imported, as `uuid` does for itself."""
-    frame = getframe(2)
     while frame is not None and frame.f_globals is platform.__dict__:
         frame = frame.f_back
     return (
@@ -122,13 +116,12 @@ _answered: Final[set[int]] = set()
 
 
 def _cover_pid() -> None:
-    module: Any = os
     getpid, getppid = os.getpid, os.getppid
     if hasattr(getpid, "__wrapped__"):
         return
 
     def own(reads: Reads, live: Any) -> Any:
-        if installed(getframe(2).f_code.co_filename):
+        if _by_library():
             return live()
         found = reads.read("inputs/os.getpid", live)
         if found != live():
@@ -136,30 +129,29 @@ def _cover_pid() -> None:
         return found
 
     def parent(reads: Reads, live: Any) -> Any:
-        return (
-            live()
-            if installed(getframe(2).f_code.co_filename)
-            else reads.read("inputs/os.getppid", live)
-        )
+        return live() if _by_library() else reads.read("inputs/os.getppid", live)
 
     def signalled(kill: Any, pid: int, signal: int) -> None:
         kill(getpid() if pid in _answered else pid, signal)
 
-    module.getpid, module.getppid = AmbientOf(getpid, own), AmbientOf(getppid, parent)
+    PATCHES.put_all(os, {"getpid": AmbientOf(getpid, own), "getppid": AmbientOf(getppid, parent)})
     PATCHES.around(os, "kill", signalled, order=OUTER)
 
 
+def _by_library() -> bool:
+    frame = calling()
+    return frame is not None and installed(frame.f_code.co_filename)
+
+
 def _cover_hostname() -> None:
-    module: Any = socket
     original = socket.gethostname
     if not hasattr(original, "__wrapped__"):
         covered = AmbientOf(original, functools.partial(_plain, "inputs/socket.gethostname"))
         covered.__module__ = "socket"
-        module.gethostname = covered
+        PATCHES.put(socket, "gethostname", covered)
 
 
 def _cover_terminals() -> None:
-    module: Any = os
     size, isatty = os.get_terminal_size, os.isatty
     if hasattr(size, "__wrapped__"):
         return
@@ -179,17 +171,15 @@ def _cover_terminals() -> None:
             return live(descriptor)
         return reads.read("inputs/os.isatty", functools.partial(live, descriptor))
 
-    module.get_terminal_size = AmbientOf(size, columns)
-    module.isatty = AmbientOf(isatty, terminal)
+    PATCHES.put_all(
+        os, {"get_terminal_size": AmbientOf(size, columns), "isatty": AmbientOf(isatty, terminal)}
+    )
     for name in ("stdin", "stdout", "stderr"):
         stream: Any = getattr(sys, name, None)
-        asks: Any = getattr(stream, "isatty", None)
-        if asks is None or hasattr(asks, "__wrapped__"):
+        if getattr(stream, "isatty", None) is None or PATCHES.covers(stream, "isatty"):
             continue
-        try:
-            stream.isatty = _asked(asks, f"inputs/{name}.isatty")
-        except AttributeError:
-            continue
+        with contextlib.suppress(AttributeError):
+            PATCHES.around(stream, "isatty", functools.partial(_isatty, f"inputs/{name}.isatty"))
 
 
 def _no_terminal(live: Any, *descriptor: Any) -> Any:
@@ -200,10 +190,6 @@ def _no_terminal(live: Any, *descriptor: Any) -> Any:
     raise OSError(errno.ENOTTY, os.strerror(errno.ENOTTY))
 
 
-def _asked(original: Any, kind: str) -> Any:
-    @functools.wraps(original)
-    def isatty() -> bool:
-        reads = reads_of_agent(1)
-        return original() if reads is None else reads.read(kind, original)
-
-    return isatty
+def _isatty(kind: str, isatty: Any) -> bool:
+    reads = reads_of(calling())
+    return isatty() if reads is None else reads.read(kind, isatty)

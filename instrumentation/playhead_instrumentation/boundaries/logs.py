@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
 from typing import Any, Final
@@ -10,7 +9,7 @@ from typing import Any, Final
 from opentelemetry.instrumentation.utils import is_instrumentation_enabled
 
 from playhead_instrumentation import lanes
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import current
 
 KIND: Final = "clock/logging.record"
@@ -20,29 +19,20 @@ FIELDS: Final = ("created", "msecs", "relativeCreated", "process", "thread")
 
 def watch(patches: Patches, session: object = None) -> None:
     """Patch `logging.LogRecord`."""
-    patches.attempt("logging", _cover)
+    patches.attempt("logging", lambda: patches.around(logging.LogRecord, "__init__", _made))
 
 
-def _cover() -> None:
-    owner: Any = logging.LogRecord
-    original = required(owner, "__init__")
-    if hasattr(original, "__wrapped__"):
+def _made(init: Any, record: Any, *args: Any, **kwargs: Any) -> None:
+    init(record, *args, **kwargs)
+    session = current()
+    if session is None or _own(record.name):
         return
 
-    @functools.wraps(original)
-    def made(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        session = current()
-        if session is None or _own(self.name):
-            return
+    def live() -> list[Any]:
+        return [getattr(record, name) for name in FIELDS]
 
-        def live() -> list[Any]:
-            return [getattr(self, name) for name in FIELDS]
-
-        found = session.driver.reads.read(KIND, live)
-        self.__dict__.update(zip(FIELDS, found, strict=True))
-
-    owner.__init__ = made
+    found = session.driver.reads.read(KIND, live)
+    record.__dict__.update(zip(FIELDS, found, strict=True))
 
 
 def _own(name: str) -> bool:

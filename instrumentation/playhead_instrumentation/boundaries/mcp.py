@@ -26,7 +26,7 @@ from playhead_instrumentation.boundaries.mcp_stdio import Connection, Kit
 from playhead_instrumentation.drivers.exceptions import name_of, record_of
 from playhead_instrumentation.drivers.verdict import Live
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import required
+from playhead_instrumentation.patches import PATCHES, required
 from playhead_instrumentation.session import Session, current
 from playhead_instrumentation.spans.budget import fit
 from playhead_semconv import attributes as a
@@ -49,15 +49,20 @@ def patch_stdio(module: ModuleType) -> None:
         return
     kit = Kit(module)
 
+    def opened(_: Any, server: Any) -> Connection | None:
+        session = _recording()
+        if session is None:
+            return None
+        return Connection(session, kit, label_of(server.command, server.args))
+
     @asynccontextmanager
     @functools.wraps(getattr(original, "__wrapped__", original))
     async def stdio_client(server: Any, *args: Any, **kwargs: Any) -> AsyncGenerator[Any, None]:
-        session = _recording()
-        if session is None:
+        connection: Connection | None = PATCHES.call(opened, _nothing, server)
+        if connection is None:
             async with original(server, *args, **kwargs) as streams:
                 yield streams
             return
-        connection = Connection(session, kit, label_of(server.command, server.args))
         if not isinstance(connection.call.verdict, Live):
             async with connection.played(lambda: original(server, *args, **kwargs)) as streams:
                 yield streams
@@ -82,7 +87,11 @@ def patch_stdio(module: ModuleType) -> None:
             connection.abandoned()
 
     stdio_client.__dict__["__playhead__"] = True
-    module.__dict__["stdio_client"] = stdio_client
+    PATCHES.put(module, "stdio_client", stdio_client)
+
+
+def _nothing(_: Any) -> None:
+    return None
 
 
 def label_of(command: str, arguments: list[str]) -> str:
@@ -92,63 +101,56 @@ def label_of(command: str, arguments: list[str]) -> str:
 
 def patch_context(module: ModuleType) -> None:
     """The trace context that the SDK writes into requests."""
-    original: Any = required(module, "inject_trace_context")
+    PATCHES.around(module, "inject_trace_context", _inject)
 
-    @functools.wraps(original)
-    def inject_trace_context(meta: dict[str, Any]) -> None:
-        session = _recording()
-        if session is None:
-            original(meta)
-            return
 
-        def live() -> list[Any]:
-            carrier: dict[str, Any] = {}
-            original(carrier)
-            return [[name, value] for name, value in carrier.items()]
+def _inject(original: Any, meta: dict[str, Any]) -> None:
+    session = _recording()
+    if session is None:
+        original(meta)
+        return
 
-        meta.update(dict(session.driver.reads.read("entropy/mcp.trace_context", live)))
+    def live() -> list[Any]:
+        carrier: dict[str, Any] = {}
+        original(carrier)
+        meta.update(carrier)
+        return [[name, value] for name, value in carrier.items()]
 
-    module.__dict__["inject_trace_context"] = inject_trace_context
+    meta.update(dict(session.driver.reads.read("entropy/mcp.trace_context", live)))
 
 
 def patch_session(module: ModuleType) -> None:
     """Calls of tools."""
-    owner: Any = required(module, "ClientSession")
-    original = required(owner, "call_tool")
-    if hasattr(original, "__playhead__"):
-        return
+    PATCHES.around(required(module, "ClientSession"), "call_tool", _call_tool)
 
-    @functools.wraps(original)
-    async def call_tool(self: Any, name: str, *args: Any, **kwargs: Any) -> Any:
-        session = _recording()
-        if session is None:
-            return await original(self, name, *args, **kwargs)
-        arguments = kwargs["arguments"] if "arguments" in kwargs else args[0] if args else None
-        span = session.tracer().start_span(
-            f"tools/call {name}",
-            kind=SpanKind.CLIENT,
-            attributes={
-                a.MCP_METHOD_NAME: "tools/call",
-                a.GEN_AI_OPERATION_NAME: GenAiOperationName.EXECUTE_TOOL,
-                a.GEN_AI_TOOL_NAME: name,
-            },
-        )
-        try:
-            _describe(session, span, {a.GEN_AI_TOOL_CALL_ARGUMENTS: arguments or {}})
-            with use_span(span, record_exception=False, set_status_on_exception=False):
-                result = await original(self, name, *args, **kwargs)
-            _conclude(session, span, result)
-        except BaseException as error:
-            record = record_of(error, session.redactor.text)
-            span.set_attribute(a.ERROR_TYPE, name_of(record))
-            span.set_status(Status(StatusCode.ERROR, record.message or None))
-            raise
-        finally:
-            span.end()
-        return result
 
-    call_tool.__dict__["__playhead__"] = True
-    owner.call_tool = call_tool
+async def _call_tool(original: Any, client: Any, name: str, *args: Any, **kwargs: Any) -> Any:
+    session = _recording()
+    if session is None:
+        return await original(client, name, *args, **kwargs)
+    arguments = kwargs["arguments"] if "arguments" in kwargs else args[0] if args else None
+    span = session.tracer().start_span(
+        f"tools/call {name}",
+        kind=SpanKind.CLIENT,
+        attributes={
+            a.MCP_METHOD_NAME: "tools/call",
+            a.GEN_AI_OPERATION_NAME: GenAiOperationName.EXECUTE_TOOL,
+            a.GEN_AI_TOOL_NAME: name,
+        },
+    )
+    try:
+        _describe(session, span, {a.GEN_AI_TOOL_CALL_ARGUMENTS: arguments or {}})
+        with use_span(span, record_exception=False, set_status_on_exception=False):
+            result = await original(client, name, *args, **kwargs)
+        _conclude(session, span, result)
+    except BaseException as error:
+        record = record_of(error, session.redactor.text)
+        span.set_attribute(a.ERROR_TYPE, name_of(record))
+        span.set_status(Status(StatusCode.ERROR, record.message or None))
+        raise
+    finally:
+        span.end()
+    return result
 
 
 def _conclude(session: Session, span: Any, result: Any) -> None:

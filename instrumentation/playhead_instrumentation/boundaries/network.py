@@ -85,14 +85,15 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     if event not in ADDRESS_AT:
         return
     session = current()
-    address = arguments[ADDRESS_AT[event]]
-    if session is None or address is None:
+    if session is None:
         return
     if session.driver.fenced:
-        if not _own():
+        if arguments[ADDRESS_AT[event]] is not None and not _own():
             _refuse(session, event, arguments)
         return
     try:
+        if arguments[ADDRESS_AT[event]] is None:
+            return
         lane = lanes.current()
         if lane is lanes.SHADOW or _own() or not is_instrumentation_enabled():
             return

@@ -55,6 +55,7 @@ def _in_order(awaitables: Any) -> Any:
 def _patch_futures(patches: Patches) -> None:
     futures: Any = concurrent.futures
     as_completed = required(futures, "as_completed")
+    required(threading, "_time")
     if hasattr(as_completed, "__playhead__"):
         return
 

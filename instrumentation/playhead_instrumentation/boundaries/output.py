@@ -9,12 +9,12 @@ from __future__ import annotations
 import functools
 import logging
 import sys
-from typing import Any
+from typing import Any, Final
 
 from opentelemetry.instrumentation.utils import is_instrumentation_enabled
 
 from playhead_instrumentation import lanes
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import Patches
 from playhead_instrumentation.session import Session, current
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Content
@@ -32,8 +32,42 @@ def watch(patches: Patches, session: Session) -> None:
         stream: Any = getattr(sys, name, None)
         if stream is not None:
             printed = Printed(session, name, getattr(stream, "encoding", None) or "utf-8")
-            if patches.attempt(name, functools.partial(printed.cover, stream)):
+            if patches.attempt(name, functools.partial(patches.around_all, stream, _LAYERS[name])):
+                _printed[name] = printed
                 session.before_asking(printed.settle)
+
+
+_printed: dict[str, Printed] = {}
+"""By name of the stream."""
+
+
+def _write(name: str, write: Any, text: Any, /) -> Any:
+    new = text
+    if isinstance(text, str) and is_the_programs():
+        printed = _printed[name]
+        printed.take(text)
+        new = printed.new(text)
+    if new == text:
+        return write(text)
+    if new:
+        write(new)
+    return len(text)
+
+
+def _flush(name: str, flush: Any) -> Any:
+    _printed[name].settle()
+    return flush()
+
+
+_LAYERS: Final = {
+    name: {"write": functools.partial(_write, name), "flush": functools.partial(_flush, name)}
+    for name in ("stdout", "stderr")
+}
+
+
+def is_the_programs() -> bool:
+    """Not what a boundary does beneath an exchange, nor what an exporter to the console prints."""
+    return lanes.current() is not lanes.SHADOW and is_instrumentation_enabled()
 
 
 class Printed:
@@ -49,35 +83,7 @@ class Printed:
         self._encoding = encoding
         self._pieces: list[str] = []
 
-    def cover(self, stream: Any) -> None:
-        """Take part in every `write` and `flush` of ``stream``."""
-        write, flush = required(stream, "write"), required(stream, "flush")
-        write, flush = getattr(write, "__wrapped__", write), getattr(flush, "__wrapped__", flush)
-
-        @functools.wraps(write)
-        def recorded(text: Any, /) -> Any:
-            if isinstance(text, str) and self._is_the_programs():
-                self.take(text)
-                new = self._new(text)
-                if new != text:
-                    if new:
-                        write(new)
-                    return len(text)
-            return write(text)
-
-        @functools.wraps(flush)
-        def settled() -> Any:
-            self.settle()
-            return flush()
-
-        stream.write, stream.flush = recorded, settled
-
-    @staticmethod
-    def _is_the_programs() -> bool:
-        """Not what a boundary does beneath an exchange, nor what an exporter to the console prints."""
-        return lanes.current() is not lanes.SHADOW and is_instrumentation_enabled()
-
-    def _new(self, text: str) -> str:
+    def new(self, text: str) -> str:
         """What of ``text`` is not on the terminal or in the file yet."""
         if current() is not self._session:
             return text
@@ -85,6 +91,8 @@ class Printed:
 
     def take(self, text: str) -> None:
         """The program prints ``text``."""
+        if current() is not self._session:
+            return
         pieces = self._pieces
         pieces.append(text)
         if text.endswith("\n") or len(text) > LONGEST or len(pieces) > LONGEST:

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final
 
-from playhead_instrumentation.patches import Patches
+from playhead_instrumentation.patches import PATCHES, Patches
 from playhead_instrumentation.session import Session, current
 from playhead_semconv.errors import WorldBlocked
 from playhead_semconv.facts import Fidelity
@@ -84,10 +84,10 @@ def _install() -> None:
         block(" ".join(words[:1]) or "a process")
         return original(args, *more)
 
-    module.fork_exec = fork_exec
+    PATCHES.put(module, "fork_exec", fork_exec)
     subprocess = sys.modules.get("subprocess")
     if subprocess is not None and getattr(subprocess, "_fork_exec", None) is original:
-        subprocess.__dict__["_fork_exec"] = fork_exec
+        PATCHES.put(subprocess, "_fork_exec", fork_exec)
 
 
 def _audit(event: str, arguments: tuple[Any, ...]) -> None:

@@ -7,6 +7,7 @@ a replay opens a copy of that in its scratch folder.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import os
 import threading
@@ -33,7 +34,7 @@ def patch(module: ModuleType) -> None:
     if not isinstance(original, Covered):
         ours = Covered(original, _connecting)
         ours.__module__ = "sqlite3"
-        module.connect = ours  # type: ignore[attr-defined]
+        PATCHES.put(module, "connect", ours)
         PATCHES.attempt("sqlite3 library", _reach)
     if not hasattr(module.Connection, "serialize"):
         raise Unpatchable("its databases cannot be copied: it was built without serialize()")
@@ -41,12 +42,26 @@ def patch(module: ModuleType) -> None:
 
 def _reach() -> None:
     global _library
+    if _library is not None:
+        return
     found = Library()
     found.cover()
     _library = found
+    PATCHES.also(_let_go)
 
 
-def _connecting(asked: Files, live: Any, database: Any, *args: Any, **kwargs: Any) -> Any:
+def _let_go() -> None:
+    global _library
+    if _library is not None:
+        _library.uncover()
+        _library = None
+
+
+def _connecting(asked: Files, live: Any, *args: Any, **kwargs: Any) -> Any:
+    return PATCHES.call(functools.partial(_connected, asked), live, *args, **kwargs)
+
+
+def _connected(asked: Files, live: Any, database: Any, *args: Any, **kwargs: Any) -> Any:
     if _library is not None:
         _library.seed()
     named = _file_of(database, bool(kwargs.get("uri", args[URI_AT] if len(args) > URI_AT else False)))

@@ -18,7 +18,7 @@ from typing import Any, Final
 from playhead_instrumentation.boundaries.ambient import getframe, reads_of_agent
 from playhead_instrumentation.boundaries.files_covered import absolute, asked
 from playhead_instrumentation.boundaries.files_readers import by_agent
-from playhead_instrumentation.patches import Unpatchable
+from playhead_instrumentation.patches import PATCHES, Unpatchable
 from playhead_instrumentation.session import current
 
 SEED_BYTES: Final = 256
@@ -122,7 +122,8 @@ class Library:
                 if place is not None:
                     return real(vfs, ctypes.c_char_p(os.fsencode(place)), size, out)
         except Exception:
-            return CANTOPEN
+            if not PATCHES.forgiving:
+                return CANTOPEN
         return real(vfs, name, size, out)
 
     def _seeded(self, real: Any, vfs: int, size: int, out: int) -> int:

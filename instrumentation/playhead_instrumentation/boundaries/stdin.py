@@ -21,7 +21,7 @@ from playhead_instrumentation.drivers.call import Call
 from playhead_instrumentation.drivers.exceptions import again, record_of
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.lanes import Outside
-from playhead_instrumentation.patches import Patches
+from playhead_instrumentation.patches import PATCHES, Patches
 from playhead_instrumentation.session import Session, current
 from playhead_semconv import attributes as a
 
@@ -33,8 +33,8 @@ def watch(patches: Patches, session: object = None) -> None:
     """Put our file below `sys.stdin`, and cover what reads past it."""
     if _plain(sys.stdin):
         patches.attempt("stdin", _replace)
-    patches.attempt("input", _cover_input)
-    patches.attempt("getpass", _cover_getpass)
+    patches.attempt("input", lambda: patches.around(builtins, "input", _typed))
+    patches.attempt("getpass", lambda: patches.around(getpass, "getpass", _asked))
 
 
 def _plain(stream: Any) -> bool:
@@ -51,10 +51,11 @@ def _replace() -> None:
         io.BufferedReader(raw), old.encoding, old.errors, line_buffering=old.line_buffering
     )
     made.__dict__.update(vars(old))
-    if sys.__stdin__ is old:
-        sys.__stdin__ = made
-    sys.stdin = made
     raw.below = old
+    for name in ("stdin", "__stdin__"):
+        if getattr(sys, name) is old:
+            # What it has read ahead is nowhere else.
+            PATCHES.put(sys, name, made, stays=lambda: raw.has_read)
 
 
 class Heard(io.FileIO):
@@ -64,6 +65,7 @@ class Heard(io.FileIO):
     """What it stands in the place of, kept open."""
     _input: Input | None = None
     _rest = b""
+    has_read = False
 
     def readinto(self, buffer: Any, /) -> Any:
         """As of a file."""
@@ -91,12 +93,16 @@ class Heard(io.FileIO):
         return bytes(buffer[: self.readinto(buffer)])
 
     def _next(self, size: int) -> bytes:
+        self.has_read = True
+        return PATCHES.call(self._hear, os.read, 0, size)
+
+    def _hear(self, read: Any, descriptor: int, size: int) -> bytes:
         session = current()
         if session is None or lanes.current() is lanes.SHADOW:
-            return os.read(0, size)
+            return read(descriptor, size)
         if self._input is None or self._input.over or self._input.call.inherited:
             self._input = Input(session, "stdin", b"")
-        return self._input.read(functools.partial(os.read, 0, size))
+        return self._input.read(functools.partial(read, descriptor, size))
 
 
 class Input:
@@ -186,24 +192,16 @@ def _listening() -> Session | None:
     return None if session is None or lanes.current() is lanes.SHADOW else session
 
 
-def _cover_input() -> None:
-    original = builtins.input
-    if hasattr(original, "__wrapped__"):
-        return
-
-    @functools.wraps(original)
-    def typed(prompt: object = "", /) -> str:
-        session = _listening()
-        if session is None or not isinstance(
-            getattr(getattr(sys.stdin, "buffer", None), "raw", None), Heard
-        ):
-            return original(prompt)
-        # At a terminal Python reads the line itself, and prints the prompt past `sys.stdout`.
-        if not session.driver.reads.read("inputs/terminal", _at_terminal):
-            return original(prompt)
-        return _line(session, "input", str(prompt), functools.partial(original, prompt))
-
-    builtins.input = typed
+def _typed(original: Any, prompt: object = "", /) -> str:
+    session = _listening()
+    if session is None or not isinstance(
+        getattr(getattr(sys.stdin, "buffer", None), "raw", None), Heard
+    ):
+        return original(prompt)
+    # At a terminal Python reads the line itself, and prints the prompt past `sys.stdout`.
+    if not session.driver.reads.read("inputs/terminal", _at_terminal):
+        return original(prompt)
+    return _line(session, "input", str(prompt), functools.partial(original, prompt))
 
 
 def _at_terminal() -> bool:
@@ -232,17 +230,9 @@ def _line(session: Session, key: str, prompt: str, original: Any, secret: bool =
     return data.decode("utf-8", "surrogateescape")[:-1]
 
 
-def _cover_getpass() -> None:
-    original = getpass.getpass
-    if hasattr(original, "__wrapped__"):
-        return
-
-    @functools.wraps(original)
-    def asked(prompt: str = "Password: ", *args: Any, **kwargs: Any) -> str:
-        session = _listening()
-        if session is None:
-            return original(prompt, *args, **kwargs)
-        live = functools.partial(original, prompt, *args, **kwargs)
-        return _line(session, "getpass", prompt, live, secret=True)
-
-    getpass.getpass = asked
+def _asked(original: Any, prompt: str = "Password: ", *args: Any, **kwargs: Any) -> str:
+    session = _listening()
+    if session is None:
+        return original(prompt, *args, **kwargs)
+    live = functools.partial(original, prompt, *args, **kwargs)
+    return _line(session, "getpass", prompt, live, secret=True)

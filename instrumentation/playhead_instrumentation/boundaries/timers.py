@@ -21,7 +21,7 @@ from playhead_instrumentation.boundaries.ambient import Ambient, getframe
 from playhead_instrumentation.boundaries.readers import MACHINERY, PLACES, by_agent
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.drivers.wakes import Wake, opened
-from playhead_instrumentation.patches import Patches, required
+from playhead_instrumentation.patches import PATCHES, Patches, required, stands_for
 from playhead_instrumentation.session import current
 from playhead_semconv.facts import Delivery
 
@@ -47,30 +47,35 @@ class _Sleep(Ambient):
         super().__init__("", original)
         self._sleep = original
 
-    def __call__(self, *args: Any) -> None:
+    @stands_for
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Sleep, or, at replay, wait for the delivery of its end."""
+        return PATCHES.call(_slept, self._sleep, *args, **kwargs)
+
+
+def _slept(sleep: Any, *args: Any) -> None:
+    try:
+        (seconds,) = args
+        wake = opened("sleep", float(seconds)) if seconds >= 0 else None
+    except (TypeError, ValueError):
+        wake = None  # the original says what is wrong
+    if wake is None:
+        return sleep(*args)
+    if wake.live:
         try:
-            (seconds,) = args
-            wake = opened("sleep", float(seconds)) if seconds >= 0 else None
-        except (TypeError, ValueError):
-            wake = None  # the original says what is wrong
-        if wake is None:
-            return self._sleep(*args)
-        if wake.live:
-            try:
-                with lanes.Outside():
-                    self._sleep(*args)
-            except BaseException:
-                wake.turn().wait()
-                raise
-        if not wake.passed():
-            self._sleep(*args)
+            with lanes.Outside():
+                sleep(*args)
+        except BaseException:
+            wake.turn().wait()
+            raise
+    if not wake.passed():
+        sleep(*args)
 
 
 def _hook_sleep() -> None:
     sleep = required(time, "sleep")
     if not isinstance(sleep, _Sleep):
-        time.sleep = _Sleep(sleep)
+        PATCHES.put(time, "sleep", _Sleep(sleep))
 
 
 def _hook_asyncio() -> None:
@@ -83,39 +88,35 @@ def patch_uvloop(uvloop: ModuleType) -> None:
 
 
 def _hook_loop(owner: Any) -> None:
-    call_at, call_later = required(owner, "call_at"), required(owner, "call_later")
     time_of = required(owner, "time")
-    if hasattr(call_at, "__playhead__"):
+    if PATCHES.covers(owner, "call_at"):
         return
 
-    @functools.wraps(call_at)
     def call_at_its_turn(
-        self: Any, when: Any, callback: Any, *args: Any, context: Context | None = None
+        call_at: Any, loop: Any, when: Any, callback: Any, *args: Any, context: Context | None = None
     ) -> Any:
         # `call_later` of asyncio comes by here.
         if type(callback) is _Fires or when is None or (wake := _opened(callback)) is None:
-            return call_at(self, when, callback, *args, context=context)
+            return call_at(loop, when, callback, *args, context=context)
         # A deadline is on the clock of the tape, also where the tape has ended.
-        live = functools.partial(call_at, self, when - _ahead())
+        live = functools.partial(call_at, loop, when - _ahead())
         if not wake.live:
-            wake.after_s = when - time_of(self) - _ahead()
-        return _timer(wake, self, when, live, callback, args, context)
+            wake.after_s = when - time_of(loop) - _ahead()
+        return _timer(wake, loop, when, live, callback, args, context)
 
-    @functools.wraps(call_later)
     def call_later_at_its_turn(
-        self: Any, delay: Any, callback: Any, *args: Any, context: Context | None = None
+        call_later: Any, loop: Any, delay: Any, callback: Any, *args: Any, context: Context | None = None
     ) -> Any:
         if type(callback) is _Fires or delay is None or (wake := _opened(callback)) is None:
-            return call_later(self, delay, callback, *args, context=context)
-        live = functools.partial(call_later, self, delay)
+            return call_later(loop, delay, callback, *args, context=context)
+        live = functools.partial(call_later, loop, delay)
         when = 0.0
         if not wake.live:
-            wake.after_s, when = delay, time_of(self) + delay
-        return _timer(wake, self, when, live, callback, args, context)
+            wake.after_s, when = delay, time_of(loop) + delay
+        return _timer(wake, loop, when, live, callback, args, context)
 
-    call_at_its_turn.__dict__["__playhead__"] = True
-    owner.call_at, owner.call_later = call_at_its_turn, call_later_at_its_turn
-    owner.time = _time_of_loop(time_of)
+    PATCHES.around_all(owner, {"call_at": call_at_its_turn, "call_later": call_later_at_its_turn})
+    PATCHES.put(owner, "time", _time_of_loop(time_of))
 
 
 def _opened(callback: Any) -> Wake | None:
@@ -210,10 +211,14 @@ def _time_of_loop(original: Callable[[Any], float]) -> Callable[[Any], float]:
         name = frame.f_code.co_filename
         if _compares.get(name) == ():
             return original(self)
-        reads = _reads(frame, name)
-        if reads is None:
-            return original(self)
-        return reads.read(KIND, functools.partial(original, self), since=True)
+        try:
+            reads = _reads(frame, name)
+            if reads is not None:
+                return reads.read(KIND, functools.partial(original, self), since=True)
+        except Exception:
+            if not PATCHES.forgiving:
+                raise
+        return original(self)
 
     return time_of_loop
 

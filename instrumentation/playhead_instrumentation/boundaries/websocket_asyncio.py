@@ -38,7 +38,7 @@ from playhead_instrumentation.boundaries.websocket_heard import (
 )
 from playhead_instrumentation.drivers.verdict import Played
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import Unpatchable, required
+from playhead_instrumentation.patches import PATCHES, Unpatchable, required
 from playhead_instrumentation.session import Session
 from playhead_semconv.errors import ExchangeExhausted
 
@@ -50,13 +50,8 @@ def patch(module: ModuleType) -> None:
     opens = next((name for name in OPENS if hasattr(connect, name)), None)
     if opens is None:
         raise Unpatchable(f"no {' or '.join(OPENS)} of websockets.asyncio.client.connect")
-    if hasattr(getattr(connect, opens), "__playhead__"):
-        return
-    for name in HEARD:
-        required(connection, name)
-    setattr(connect, opens, _opening(getattr(connect, opens)))
-    for name, patched in HEARD.items():
-        setattr(connection, name, _heard(getattr(connection, name), patched))
+    PATCHES.around_all(connection, HEARD)
+    PATCHES.around(connect, opens, _opening)
 
 
 OPENS = ("open_tcp_connection", "create_connection")
@@ -66,36 +61,31 @@ FACTORIES = ("factory", "protocol_factory", "connection_factory")
 """How its attribute that makes connections is called."""
 
 
-def _opening(original: Any) -> Any:
-    @functools.wraps(original)
-    async def opened(connecter: Any, *args: Any, **kwargs: Any) -> Any:
-        session = recording()
-        name = next((name for name in FACTORIES if hasattr(connecter, name)), None)
-        if session is None or name is None:
-            return await original(connecter, *args, **kwargs)
-        factory = getattr(connecter, name)
-        connection = factory(connecter.ws_uri)
-        exchange = begin(session, connecter.uri, _headers(connecter, connection))
-        if exchange is None:
-            return await original(connecter, *args, **kwargs)
-        setattr(connecter, name, functools.partial(_made, connection))
+async def _opening(original: Any, connecter: Any, *args: Any, **kwargs: Any) -> Any:
+    session = recording()
+    name = next((name for name in FACTORIES if hasattr(connecter, name)), None)
+    if session is None or name is None:
+        return await original(connecter, *args, **kwargs)
+    factory = getattr(connecter, name)
+    connection = factory(connecter.ws_uri)
+    exchange = begin(session, connecter.uri, _headers(connecter, connection))
+    if exchange is None:
+        return await original(connecter, *args, **kwargs)
+    setattr(connecter, name, functools.partial(_made, connection))
+    try:
         try:
-            try:
-                return await _connected(
-                    exchange, session, connection, lambda: original(connecter, *args, **kwargs)
-                )
-            except Exception as error:
-                at = await exchange.call.arrive()
-                exchange.broken(record_of_opening(exchange, error), at)
-                raise
-        except BaseException as error:
-            exchange.failed(error)
+            return await _connected(
+                exchange, session, connection, lambda: original(connecter, *args, **kwargs)
+            )
+        except Exception as error:
+            at = await exchange.call.arrive()
+            exchange.broken(record_of_opening(exchange, error), at)
             raise
-        finally:
-            setattr(connecter, name, factory)
-
-    opened.__dict__["__playhead__"] = True
-    return opened
+    except BaseException as error:
+        exchange.failed(error)
+        raise
+    finally:
+        setattr(connecter, name, factory)
 
 
 async def _connected(
@@ -285,14 +275,11 @@ class Fed(Listener):
             self._connection.loop.call_soon(self.lose, None)
 
 
-def _heard(original: Any, patched: Any) -> Any:
-    @functools.wraps(original)
-    def method(self: Any, *args: Any) -> Any:
-        listener = self.__dict__.get(LISTENS)
-        return original(self, *args) if listener is None else patched(listener, original, self, *args)
-
-    method.__dict__["__playhead__"] = True
-    return method
+def _heard(patched: Any, original: Any, connection: Any, *args: Any) -> Any:
+    listener = connection.__dict__.get(LISTENS)
+    if listener is None:
+        return original(connection, *args)
+    return patched(listener, original, connection, *args)
 
 
 def _data_received(listener: Listener, original: Any, connection: Any, data: bytes) -> None:
@@ -322,12 +309,12 @@ def _start_keepalive(listener: Listener, original: Any, connection: Any) -> None
 
 
 HEARD = {
-    "data_received": _data_received,
-    "eof_received": _eof_received,
-    "connection_lost": _connection_lost,
-    "start_keepalive": _start_keepalive,
+    "data_received": functools.partial(_heard, _data_received),
+    "eof_received": functools.partial(_heard, _eof_received),
+    "connection_lost": functools.partial(_heard, _connection_lost),
+    "start_keepalive": functools.partial(_heard, _start_keepalive),
 }
-"""Methods of a connection, and what is done in their place where somebody listens."""
+"""Layers of the methods of a connection: what is done where somebody listens."""
 
 
 class _Nowhere(asyncio.Transport):

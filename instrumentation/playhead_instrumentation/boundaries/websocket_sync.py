@@ -36,7 +36,7 @@ from playhead_instrumentation.boundaries.websocket_heard import (
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import Played
 from playhead_instrumentation.lanes import Outside, Shadow, resume
-from playhead_instrumentation.patches import required
+from playhead_instrumentation.patches import PATCHES, required
 from playhead_instrumentation.session import Session
 from playhead_semconv.errors import ExchangeExhausted
 
@@ -46,40 +46,30 @@ def patch(module: ModuleType) -> None:
     connecter: Any = required(module, "reconnect")
     connection: Any = required(module, "ClientConnection")
     library: Any = sys.modules["websockets.sync.connection"]
-    original = required(connecter, "open_connection")
-    if hasattr(original, "__playhead__"):
-        return
-    for name in ("open_socket", "enable_tls"):
+    for name in ("open_socket", "enable_tls", "open_connection"):
         required(connecter, name)
-    required(connection, "start_keepalive")
-    required(library, "selectors")
-    library.selectors = _Selectors()
-    connecter.open_connection = _opening(original)
-    connection.start_keepalive = _alive(connection.start_keepalive)
+    required(required(library, "selectors"), "DefaultSelector")
+    if not PATCHES.covers(connecter, "open_connection"):
+        PATCHES.around(connection, "start_keepalive", _keep_alive)
+        PATCHES.around(connecter, "open_connection", _opening)
+        PATCHES.put(library, "selectors", _Selectors())
 
 
-def _opening(original: Any) -> Any:
-    @functools.wraps(original)
-    def opened(connecter: Any, deadline: Any) -> Any:
-        session = recording()
-        if session is None:
-            return original(connecter, deadline)
-        asked: Any = required(sys.modules["websockets.sync.client"], "ClientProtocol")(
-            connecter.ws_uri, **connecter.protocol_kwargs
-        )
-        exchange = begin(session, connecter.uri, _headers(connecter, asked))
-        if exchange is None:
-            return original(connecter, deadline)
-        try:
-            return _connected(
-                exchange, session, connecter, asked.key, lambda: original(connecter, deadline)
-            )
-        except BaseException as error:
-            exchange.failed(error)
-            raise
-
-    opened.__dict__["__playhead__"] = True
-    return opened
+def _opening(original: Any, connecter: Any, deadline: Any) -> Any:
+    session = recording()
+    if session is None:
+        return original(connecter, deadline)
+    asked: Any = required(sys.modules["websockets.sync.client"], "ClientProtocol")(
+        connecter.ws_uri, **connecter.protocol_kwargs
+    )
+    exchange = begin(session, connecter.uri, _headers(connecter, asked))
+    if exchange is None:
+        return original(connecter, deadline)
+    try:
+        return _connected(exchange, session, connecter, asked.key, lambda: original(connecter, deadline))
+    except BaseException as error:
+        exchange.failed(error)
+        raise
 
 
 def _headers(connecter: Any, protocol: Any) -> list[tuple[str, str]]:
@@ -446,15 +436,11 @@ def _name(asked: Any) -> Any:
         return None
 
 
-def _alive(original: Any) -> Any:
-    @functools.wraps(original)
-    def start_keepalive(connection: Any) -> None:
-        if isinstance(connection.socket, PlayedSocket):
-            return
-        if isinstance(connection.socket, HeardSocket):
-            with Shadow():
-                original(connection)
-        else:
+def _keep_alive(original: Any, connection: Any) -> None:
+    if isinstance(connection.socket, PlayedSocket):
+        return
+    if isinstance(connection.socket, HeardSocket):
+        with Shadow():
             original(connection)
-
-    return start_keepalive
+    else:
+        original(connection)

@@ -11,6 +11,7 @@ import threading
 from typing import Any
 
 from playhead_instrumentation.drivers.lines import Waiter, wait_in, wake_first, wanted
+from playhead_instrumentation.patches import PATCHES
 
 _allocate = _thread.allocate_lock
 _RealLock: Any = type(_allocate())
@@ -19,8 +20,7 @@ _RealRLock: Any = _thread.RLock
 
 def hook() -> None:
     """Replace the two."""
-    threading.Lock = Lock  # type: ignore[assignment, misc]
-    threading.RLock = RLock  # type: ignore[assignment, misc]
+    PATCHES.put_all(threading, {"Lock": Lock, "RLock": RLock})
 
 
 def _waits(blocking: bool, timeout: float) -> bool:

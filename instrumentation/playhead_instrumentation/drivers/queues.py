@@ -6,6 +6,7 @@ import queue
 from typing import Any
 
 from playhead_instrumentation.drivers.lines import Waiter, wait_in, wake_first, wanted
+from playhead_instrumentation.patches import PATCHES
 
 _Real: Any = queue.SimpleQueue
 _put: Any = _Real.put
@@ -14,7 +15,7 @@ _get: Any = _Real.get
 
 def hook() -> None:
     """Replace it."""
-    queue.SimpleQueue = SimpleQueue  # type: ignore[assignment, misc]
+    PATCHES.put(queue, "SimpleQueue", SimpleQueue)
 
 
 class _IsReal(type):

@@ -86,7 +86,7 @@ class Reads:
             return live()
         if self._tape is None:
             value = live()
-            self._keep(lane, kind, _encode(value), None)
+            self._keep(lane, kind, value, None)
             return value
         data = self._next(self._tape, lane, kind)
         if data is None:
@@ -94,7 +94,7 @@ class Reads:
         value: Any = _decode(data)
         if since:
             self._ahead[kind] = value - live()
-        self._keep(lane, kind, data, Fidelity.EXACT)
+        self._keep(lane, kind, value, Fidelity.EXACT)
         return value
 
     def notes(self, value: T) -> T:
@@ -121,7 +121,7 @@ class Reads:
         value = live()
         if since:
             value += self._ahead.get(kind, 0)
-        self._keep(lane, kind, _encode(value), Fidelity.LIVE)
+        self._keep(lane, kind, value, Fidelity.LIVE)
         return value
 
     def _next(self, tape: IndexedTape, lane: lanes.Lane, kind: str) -> bytes | None:
@@ -138,13 +138,14 @@ class Reads:
             return None
         return b"" if fact.body is None else tape.read(fact.body)
 
-    def _keep(self, lane: lanes.Lane, kind: str, data: bytes, fidelity: Fidelity | None) -> None:
+    def _keep(self, lane: lanes.Lane, kind: str, value: Any, fidelity: Fidelity | None) -> None:
         attributes: dict[str, Any] = {a.PLAYHEAD_READ_KIND: kind}
         if fidelity is not None:
             attributes[a.PLAYHEAD_FIDELITY] = fidelity
         try:
             if lane.declared_on != self._sink.instance:
                 self._declare(lane)
+            data = _encode(value)
             body = Content(b"", len(data), data)
             now_ns = _now_ns()
             self._sink.append(Fact(now_ns, lane.hash, e.PLAYHEAD_READ, attributes=attributes, body=body))
