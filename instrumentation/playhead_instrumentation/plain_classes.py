@@ -60,7 +60,11 @@ def member_of(cls: type[Any], value: Any) -> Any:
 
 def tuple_of(cls: type[Any], values: list[Any]) -> Any:
     """A named tuple. TypeError."""
-    if not issubclass(cls, tuple) or not hasattr(cls, "_fields") or _has_end(cls):
+    if (
+        not issubclass(cls, tuple)
+        or not hasattr(cast("Any", cls), "_fields")
+        or _has_end(cast("Any", cls))
+    ):
         raise TypeError("no named tuple")
     return tuple.__new__(cast("Any", cls), values)
 

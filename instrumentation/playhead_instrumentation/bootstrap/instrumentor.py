@@ -25,7 +25,15 @@ class PlayheadInstrumentor(BaseInstrumentor):
         from playhead_instrumentation.bootstrap import others
         from playhead_instrumentation.bootstrap.start import start_recording
 
-        start_recording(others=[one.name for one in others.installed()])
+        recording = start_recording(others=[one.name for one in others.installed()])
+        if recording is not None and recording.ended:
+            recording.notices.problem("a process whose recording was ended is not recorded again")
 
     def _uninstrument(self, **kwargs: Any) -> None:
-        return
+        if switched_off():
+            return
+        from playhead_instrumentation.bootstrap.start import current
+
+        recording = current()
+        if recording is not None:
+            recording.take_off()

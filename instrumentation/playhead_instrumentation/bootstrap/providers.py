@@ -61,9 +61,12 @@ class Providers:
         self._own: sdk_trace.TracerProvider | None = None
         self._private: sdk_trace.TracerProvider | None = None
         self._tracer: tuple[Any, trace.Tracer] | None = None
+        self._patches: Patches | None = None
+        self._recording = True
 
     def install(self, patches: Patches) -> None:
         """Patch the SDK, and attach to the provider that is set already."""
+        self._patches = patches
         layers = {"__init__": self._init, "shutdown": self._shutdown, "force_flush": self._force_flush}
         for name, owner, around in (
             ("TracerProvider", sdk_trace.TracerProvider, layers),
@@ -74,6 +77,12 @@ class Providers:
         present = getattr(trace, "_TRACER_PROVIDER", None)
         if isinstance(present, sdk_trace.TracerProvider):
             self.attach_late(present)
+
+    def uninstall(self) -> None:
+        """Let the SDK do as it does without us, the providers that there are included."""
+        if self._patches is not None:
+            self._patches.undo()
+        self._recording = False
 
     def ensure(self) -> None:
         """Set a provider where nobody has set one.
@@ -105,7 +114,7 @@ class Providers:
         """Record all spans of ``provider``."""
         if isinstance(provider.sampler, RecordAll):
             return
-        provider.sampler = RecordAll(provider.sampler)
+        provider.sampler = RecordAll(provider.sampler, lambda: self._recording)
         for tracer in getattr(provider, "_tracers", {}).values():
             tracer.sampler = provider.sampler
         provider.add_span_processor(self._processor)

@@ -16,12 +16,14 @@ from playhead_instrumentation.bootstrap.exit_status import ExitStatus
 from playhead_instrumentation.bootstrap.notices import Notices
 from playhead_instrumentation.bootstrap.providers import DRAIN_S, Providers
 from playhead_instrumentation.bootstrap.run_root import ADOPTS_NOT, SERVING, RunRoot
+from playhead_instrumentation.boundaries import process_children
 from playhead_instrumentation.drivers.exceptions import name_of
 from playhead_instrumentation.patches import PATCHES
 from playhead_instrumentation.session import Session
-from playhead_instrumentation.spans.calls import Calls, Finish
+from playhead_instrumentation.spans.calls import Calls, Finish, keep_calls
 from playhead_instrumentation.spans.processor import RecordingProcessor
 from playhead_semconv import attributes as a
+from playhead_semconv.facts import ErrorRecord
 from playhead_semconv.seams import Outlet
 from playhead_semconv.settings import Settings
 
@@ -76,7 +78,7 @@ class Recording:
         if root is not None and self._ends and self.exit_status.known()[0]:
             root.open(quietly=True)  # while its span is still exported
         if root is not None and getattr(root.span, "_span_processor", None) is processor:
-            self._end_root(root)
+            self._end_root(root, *self.exit_status.known())
 
     @property
     def _ends(self) -> bool:
@@ -89,20 +91,42 @@ class Recording:
         with apart():
             return drained if self.outlet is None else self.outlet.flush(timeout_s) and drained
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing is recorded any more."""
+        return self._ended
+
     def end(self) -> None:
         """The process ends in order: end what is open, write the exit fact. Idempotent, never raises."""
+        if not self._ended:
+            self._stop(*self.exit_status.known())
+
+    def take_off(self) -> None:
+        """The program wants to be recorded no more: the recording ends here, the process goes on.
+
+        What is patched passes through, and is taken off where nobody has wrapped it since. Idempotent,
+        never raises.
+        """
         if self._ended:
             return
+        self._stop(None, None)
+        self.processor.disconnect()
+        self.providers.uninstall()
+        keep_calls(None)
+        process_children.tell(None)
+        PATCHES.undo()
+
+    def _stop(self, code: int | None, error: ErrorRecord | None) -> None:
         try:
             if self.session is not None:
                 self.session.abandon()
             self.calls.abandon()
             self.drain(DRAIN_S)
             if self.root is not None:
-                self._end_root(self.root)
+                self._end_root(self.root, code, error)
             self._ended = True
             self.calls.worker.finish_inline()
-            session.stop(*self.exit_status.known())
+            session.stop(code, error)
         except Exception:
             log.debug("playhead could not end in order", exc_info=True)
 
@@ -112,8 +136,7 @@ class Recording:
         if self.outlet is not None:
             self.outlet.close(self.settings.exit_flush_ms / 1000)
 
-    def _end_root(self, root: RunRoot) -> None:
-        code, error = self.exit_status.known()
+    def _end_root(self, root: RunRoot, code: int | None, error: ErrorRecord | None) -> None:
         if code:
             root.open(quietly=True)  # a run that fails says why, also where nothing else has happened
         attributes, failure = self._at_end(), None

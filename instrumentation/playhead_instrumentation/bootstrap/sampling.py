@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace.sampling import Decision, Sampler, SamplingResult
@@ -17,8 +17,10 @@ class RecordAll(Sampler):
     have seen without it.
     """
 
-    def __init__(self, sampler: Sampler) -> None:
+    def __init__(self, sampler: Sampler, recording: Callable[[], bool] = lambda: True) -> None:
+        """``recording``: whether there is a recorder; else the other sampler decides alone."""
         self.sampler = sampler
+        self._recording = recording
 
     def should_sample(
         self,
@@ -34,7 +36,7 @@ class RecordAll(Sampler):
         result = self.sampler.should_sample(
             parent_context, trace_id, name, kind, attributes, links, trace_state
         )
-        if result.decision is Decision.DROP:
+        if result.decision is Decision.DROP and self._recording():
             # Samplers return no attributes with a DROP, though the span has some.
             return SamplingResult(Decision.RECORD_ONLY, attributes, result.trace_state)
         return result

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from playhead_instrumentation import lanes
-from playhead_instrumentation.patches import PATCHES
+from playhead_instrumentation.patches import PATCHES, Outcome
 from playhead_instrumentation.session import current
 
 ENDS: Final[dict[int, PipeEnd]] = {}
@@ -157,35 +157,28 @@ def end_of(child: Told, stream: str) -> PipeEnd | None:
 _read, _write = os.read, os.write
 
 
-@functools.cache
 def watch_numbers() -> None:
     """Have ``os.read`` and ``os.write`` tell of these pipes."""
-    original_read, original_write = os.read, os.write
+    PATCHES.around_all(os, {"read": _read_number, "write": _write_number})
 
-    @functools.wraps(original_read)
-    def read(fd: Any, length: Any, /) -> bytes:
-        end = ENDS.get(fd) if ENDS else None
-        if end is None or not end.belongs():
-            return original_read(fd, length)
-        child = end._asked()  # pyright: ignore[reportPrivateUsage]
-        if child is None:
-            return original_read(fd, length)
-        data = child.read(end.stream, length, end.live(functools.partial(original_read, fd)))
-        if data is None:
-            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        return end.ends(data) if not data and length else data
 
-    @functools.wraps(original_write)
-    def write(fd: Any, data: Any, /) -> int:
-        end = ENDS.get(fd) if ENDS else None
-        if end is None or not end.belongs():
-            return original_write(fd, data)
-        child = end._asked()  # pyright: ignore[reportPrivateUsage]
-        if child is None:
-            return original_write(fd, data)
-        return child.write(data, functools.partial(original_write, fd, data)) or 0
+def _read_number(read: Any, fd: Any, length: Any, /) -> bytes:
+    end = ENDS.get(fd) if ENDS else None
+    child = end._asked() if end is not None and end.belongs() else None  # pyright: ignore[reportPrivateUsage]
+    if end is None or child is None:
+        return read(fd, length)
+    data = child.read(end.stream, length, end.live(functools.partial(read, fd)))
+    if data is None:
+        raise Outcome(BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
+    return end.ends(data) if not data and length else data
 
-    PATCHES.put_all(os, {"read": read, "write": write})
+
+def _write_number(write: Any, fd: Any, data: Any, /) -> int:
+    end = ENDS.get(fd) if ENDS else None
+    child = end._asked() if end is not None and end.belongs() else None  # pyright: ignore[reportPrivateUsage]
+    if child is None:
+        return write(fd, data)
+    return child.write(data, functools.partial(write, fd, data)) or 0
 
 
 def opening(original: types.ModuleType) -> types.ModuleType:

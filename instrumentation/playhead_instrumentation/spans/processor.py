@@ -35,6 +35,10 @@ class RecordingProcessor(SpanProcessor):
         """Facts go to ``sink`` in the lane of the caller, finished spans to ``ended``."""
         self._sink, self._lane, self._ended = sink, lane, ended
 
+    def disconnect(self) -> None:
+        """Nothing is recorded any more."""
+        self._sink, self._ended = None, SpanProcessor()
+
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Put the start on the tape, for the live view and for processes that die."""
         try:
