@@ -65,6 +65,7 @@ class Patches:
         """Owner, name, what stood there (`_ABSENT`: nothing of its own), what stands there now, and
         whether that stays."""
         self._also: dict[Callable[[], None], None] = {}
+        self._lapses: dict[Layer, Callable[[], None]] = {}
         self.forgiving = True
         """Whether a layer that fails is passed by. A replay does not: what is beyond it is the world."""
         self.on_failure: Callable[[str, str], None] | None = None
@@ -110,14 +111,24 @@ class Patches:
         if self.on_failure is not None:
             self.on_failure(name, reason)
 
-    def around(self, owner: Any, name: str, layer: Layer, *, order: int = MIDDLE) -> None:
+    def around(
+        self,
+        owner: Any,
+        name: str,
+        layer: Layer,
+        *,
+        order: int = MIDDLE,
+        lapse: Callable[[], None] | None = None,
+    ) -> None:
         """Have calls of ``owner.name`` go through ``layer``; `Unpatchable` where there is no such thing.
 
         The same layer twice is once. Of several the one with the lowest ``order`` is called first, of
         equal ones the one that came first. The attribute of a class is a plain function, which is called
-        with the instance.
+        with the instance. ``lapse``: called when the layer has failed and was passed by.
         """
         with self._lock:
+            if lapse is not None:
+                self._lapses[layer] = lapse
             target = self._targets.get((id(owner), name))
             if target is None:
                 target = _Target(owner, name, required(owner, name), self)
@@ -160,6 +171,15 @@ class Patches:
     async def call_async(self, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """The same for coroutine functions."""
         return await _guarded_async(self, layer, call, *args, **kwargs)
+
+    def meant(self, layer: Layer, following: _Following, problem: Exception) -> BaseException | None:
+        """What the program gets where a layer raised ``problem``; None: what comes after it gives."""
+        if not self.forgiving or isinstance(problem, PlayheadError) or problem is following.error:
+            return problem
+        log.debug("playhead failed in a patch", exc_info=problem)
+        if layer in self._lapses:
+            self._lapses[layer]()
+        return following.error
 
     def undo(self) -> None:
         """Take off what is outermost; what somebody else has wrapped meanwhile passes through."""
@@ -337,7 +357,7 @@ def _guarded(patches: Patches, layer: Layer, call: Callable[..., Any], *args: An
     except Outcome as outcome:
         error = outcome.error
     except Exception as problem:
-        known = _meant(patches, following, problem)
+        known = patches.meant(layer, following, problem)
         if known is problem:
             del known
             raise
@@ -364,7 +384,7 @@ async def _guarded_async(
     except Outcome as outcome:
         error = outcome.error
     except Exception as problem:
-        known = _meant(patches, following, problem)
+        known = patches.meant(layer, following, problem)
         if known is problem:
             del known
             raise
@@ -378,16 +398,6 @@ async def _guarded_async(
         raise error
     finally:
         del error
-
-
-def _meant(patches: Patches, following: _Following, problem: Exception) -> BaseException | None:
-    """What the program gets where a layer raised ``problem``; None: what comes after the layer gives."""
-    if not patches.forgiving or isinstance(problem, PlayheadError):
-        return problem
-    if following.error is not None:
-        return following.error
-    log.debug("playhead failed in a patch", exc_info=problem)
-    return None
 
 
 def found(place: str) -> Any:

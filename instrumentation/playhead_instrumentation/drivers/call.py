@@ -7,6 +7,7 @@ consequence.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -32,6 +33,9 @@ from playhead_semconv.facts import (
 
 if TYPE_CHECKING:
     from playhead_instrumentation.drivers.driver import Driver
+
+
+log = logging.getLogger(__name__)
 
 
 class Scrub(Protocol):
@@ -280,7 +284,10 @@ class Call:
             attributes,
             body,
         )
-        self.last_seq = self._driver.sink.append(fact)
+        try:
+            self.last_seq = self._driver.sink.append(fact)
+        except Exception:
+            log.debug("playhead could not keep a fact of an exchange", exc_info=True)
 
 
 def error_attributes(error: ErrorRecord) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class HeldGate:
             hold_s=hold_s,
             computing_hold_s=computing_hold_s,
         )
-        quiet_hooks.keep(self.books, live=live)
+        quiet_hooks.keep(self.books, live=live, loosen=self.loosen)
         loops.watch(self)
 
     @abstractmethod

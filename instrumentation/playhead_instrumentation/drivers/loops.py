@@ -33,6 +33,10 @@ class Watching(Protocol):
         """Whether nobody is held back any more."""
         ...
 
+    def loosen(self) -> None:
+        """A loop is not watched: nobody can be held back any more."""
+        ...
+
     def anybody(self) -> bool:
         """Whether somebody waits."""
         ...
@@ -53,17 +57,23 @@ def watch(gate: Watching) -> None:
     """Have ``gate`` told of every event loop that is run, from now on."""
     global _watching
     _watching = gate
-    _hook()
+    if not _hook():
+        gate.loosen()
 
 
 @functools.cache
-def _hook() -> None:
-    PATCHES.attempt("asyncio.run_forever", lambda: _hook_run(asyncio.BaseEventLoop))
+def _hook() -> bool:
     PATCHES.when_imported("uvloop", "uvloop.run_forever", _hook_uvloop)
+    return PATCHES.attempt("asyncio.run_forever", lambda: _hook_run(asyncio.BaseEventLoop))
 
 
 def _hook_run(owner: Any) -> None:
-    PATCHES.around(owner, "run_forever", _run_forever)
+    PATCHES.around(owner, "run_forever", _run_forever, lapse=_lapse)
+
+
+def _lapse() -> None:
+    if _watching is not None:
+        _watching.loosen()
 
 
 def _run_forever(run_forever: Any, loop: Any) -> None:

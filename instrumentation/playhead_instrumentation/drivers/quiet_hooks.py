@@ -14,48 +14,70 @@ import queue
 import threading
 import weakref
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import thread as executor_threads
 from typing import Any
 
 from playhead_instrumentation import apart, lanes
 from playhead_instrumentation.drivers import lines, locks, queues, wakes
+from playhead_instrumentation.drivers.gate import nothing
 from playhead_instrumentation.drivers.quiet import Quiet, Ticket
-from playhead_instrumentation.patches import OUTER, PATCHES, Patches, required
+from playhead_instrumentation.patches import MIDDLE, OUTER, PATCHES, Patches, required
 
 _books: Quiet | None = None
 
 
-def keep(books: Quiet | None, *, live: bool = False) -> None:
-    """From now on these books are kept; None: none. ``live``: the world outside answers, not a tape."""
-    global _books
+_loosen: Callable[[], None] = nothing
+"""Called where a thread goes on without a turn: nobody can be held back any more."""
+
+
+def keep(books: Quiet | None, *, live: bool = False, loosen: Callable[[], None] = nothing) -> None:
+    """From now on these books are kept; None: none. ``live``: the world outside answers, not a tape.
+
+    ``loosen``: called where they cannot be kept, now or later.
+    """
+    global _books, _loosen
+    _loosen = loosen
     if _books is not None:
         _books.close()
     _books = books
     lines.keep(books)
     apart.keep(books)
     lanes.on_outside(books if live else None)
-    if books is not None:
-        _hook()
+    if books is not None and not _hook():
+        loosen()
 
 
 def watch_waits(patches: Patches, session: object = None) -> None:
     """Patch what has timeouts, where these are on the tape."""
-    patches.attempt("threading.Condition", _hook_conditions)
-    patches.attempt("threading.Thread", _hook_threads)
+    for name, hook in (("threading.Condition", _hook_conditions), ("threading.Thread", _hook_threads)):
+        if not patches.attempt(name, hook):
+            _loosen()
 
 
 @functools.cache
-def _hook() -> None:
-    for name, hook in (
-        ("threading.Lock", locks.hook),
-        ("queue.SimpleQueue", queues.hook),
-        ("concurrent.futures.thread", _hook_jobs),
-        ("asyncio.call_soon_threadsafe", _hook_wakes),
-    ):
+def _hook() -> bool:
+    done = [
         PATCHES.attempt(name, hook)
+        for name, hook in (
+            ("threading.Lock", locks.hook),
+            ("queue.SimpleQueue", queues.hook),
+            ("concurrent.futures.thread", _hook_jobs),
+            ("asyncio.call_soon_threadsafe", _hook_wakes),
+        )
+    ]
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_after_fork)
+    return all(done)
+
+
+def _around(owner: Any, name: str, layer: Any, *, order: int = MIDDLE) -> None:
+    PATCHES.around(owner, name, layer, order=order, lapse=_lapse)
+
+
+def _lapse() -> None:
+    _loosen()
 
 
 def _after_fork() -> None:
@@ -71,8 +93,8 @@ def _hook_conditions() -> None:
     owner: Any = threading.Condition
     for name in ("_is_owned", "_release_save", "_acquire_restore"):
         required(threading.Condition(), name)
-    PATCHES.around(owner, "wait", _wait)
-    PATCHES.around(owner, "notify", _notify)
+    _around(owner, "wait", _wait)
+    _around(owner, "notify", _notify)
 
 
 def _wait(wait: Any, self: Any, timeout: float | None = None) -> bool:
@@ -132,9 +154,9 @@ def _notify(notify: Any, self: Any, n: int = 1) -> None:
 
 def _hook_threads() -> None:
     owner: Any = threading.Thread
-    PATCHES.around(owner, "start", _start_with_a_turn, order=OUTER)
-    PATCHES.around(owner, "_bootstrap_inner", _run_thread_in_turn, order=OUTER)
-    PATCHES.around(owner, "join", _join_and_wait)
+    _around(owner, "start", _start_with_a_turn, order=OUTER)
+    _around(owner, "_bootstrap_inner", _run_thread_in_turn, order=OUTER)
+    _around(owner, "join", _join_and_wait)
 
 
 def _start_with_a_turn(start: Any, self: threading.Thread) -> None:
@@ -277,11 +299,11 @@ _submitting = threading.local()
 def _hook_jobs() -> None:
     executor: Any = ThreadPoolExecutor
     item: Any = required(executor_threads, "_WorkItem")
-    PATCHES.around(executor, "submit", _submit_with_a_turn, order=OUTER)
-    PATCHES.around(executor, "shutdown", _shutdown_in_turn)
-    PATCHES.around(executor, "_initializer_failed", _fail_and_wake)
-    PATCHES.around(item, "__init__", _make_with_a_turn)
-    PATCHES.around(item, "run", _run_in_turn)
+    _around(executor, "submit", _submit_with_a_turn, order=OUTER)
+    _around(executor, "shutdown", _shutdown_in_turn)
+    _around(executor, "_initializer_failed", _fail_and_wake)
+    _around(item, "__init__", _make_with_a_turn)
+    _around(item, "run", _run_in_turn)
 
 
 def _submit_with_a_turn(submit: Any, self: Any, fn: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -367,7 +389,7 @@ def _cancel(executor: Any) -> None:
 
 
 def _hook_wakes() -> None:
-    PATCHES.around(asyncio.BaseEventLoop, "call_soon_threadsafe", _call_and_wake)
+    _around(asyncio.BaseEventLoop, "call_soon_threadsafe", _call_and_wake)
 
 
 def _call_and_wake(call_soon_threadsafe: Any, loop: Any, *args: Any, **kwargs: Any) -> Any:
