@@ -255,6 +255,7 @@ def start(
         return open_driver(opening, tape, scratch)
 
     driver = opened(tape, scratch)
+    sink = driver.sink
     mode = "record" if tape is None else "replay" if plan is None else plan.mode
     if tape is not None and plan is not None:
         attributes = {**(attributes or {}), **_spelt(tape)}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from playhead_replay.exchanges import lane_names
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.coalesced import count_of_reads
 from playhead_semconv.facts import Fact, Fidelity
 from playhead_semconv.tapes import IndexedTape
 
@@ -31,8 +32,7 @@ class LiveReads:
 
 def counts_of_reads(tape: IndexedTape, now: IndexedTape) -> dict[str, dict[Fidelity, int]]:
     """Counts by boundary. ``unused`` counts recordings, the others reads of *now*."""
-    asked = Counter(_key(fact) for fact in _reads(now))
-    held = Counter(_key(fact) for fact in _reads(tape))
+    asked, held = _counted(now), _counted(tape)
     counts: dict[str, dict[Fidelity, int]] = {}
 
     def add(kind: str, fidelity: Fidelity, count: int) -> None:
@@ -50,19 +50,26 @@ def counts_of_reads(tape: IndexedTape, now: IndexedTape) -> dict[str, dict[Fidel
 
 def live_reads(tape: IndexedTape, now: IndexedTape) -> Iterator[LiveReads]:
     """What was answered by the world, in the order in which it first was."""
-    held = Counter(_key(fact) for fact in _reads(tape))
+    held = _counted(tape)
     names = lane_names(now)
     asked: Counter[tuple[int, str]] = Counter()
     first: dict[tuple[int, str], int] = {}
     for fact in _reads(now):
         key = _key(fact)
-        asked[key] += 1
+        asked[key] += count_of_reads(fact)
         if asked[key] > held[key]:
             first.setdefault(key, fact.seq)
     for (lane, kind), seq in first.items():
         key = lane, kind
         name = names.get(lane, f"{lane:016x}")
         yield LiveReads(name, kind.partition("/")[2], asked[key] - held[key], held[key], seq)
+
+
+def _counted(tape: IndexedTape) -> Counter[tuple[int, str]]:
+    counts: Counter[tuple[int, str]] = Counter()
+    for fact in _reads(tape):
+        counts[_key(fact)] += count_of_reads(fact)
+    return counts
 
 
 def _reads(tape: IndexedTape) -> Iterator[Fact]:

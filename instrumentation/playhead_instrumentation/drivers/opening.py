@@ -61,8 +61,9 @@ def open_driver(opening: Opening, tape: IndexedTape | None = None, scratch: str 
 
 def _record(opening: Opening) -> Driver:
     gate = _gate(opening.level)
-    driver = Driver(opening.sink, opening.redactor, World(), gate)
     names = frozenset(opening.boundaries)
+    sink = _coalescing(opening.sink) if names & {"clock", "timers"} else opening.sink
+    driver = Driver(sink, opening.redactor, World(), gate)
     if names & {"files", "sqlite", "processes.talk"}:
         from playhead_instrumentation.drivers.files import Files
         from playhead_instrumentation.workspace import Workspace
@@ -70,16 +71,22 @@ def _record(opening: Opening) -> Driver:
         limit_bytes = opening.file_limit_bytes
         workspace = Workspace.of_process(limit_bytes, hidden=opening.hidden)
         driver.files = Files(
-            opening.sink, opening.redactor, driver.declare, driver.effect, workspace, limit_bytes
+            sink, opening.redactor, driver.declare, driver.effect, workspace, limit_bytes
         )
     if "timers" in names:
         from playhead_instrumentation.drivers import wakes
 
-        driver.wakes = wakes.Wakes(opening.sink, gate, driver.reads, driver.declare)
+        driver.wakes = wakes.Wakes(sink, gate, driver.reads, driver.declare)
         wakes.keep(driver.wakes)
         if opening.level == "strict":
             _tell(gate, driver.wakes)
     return driver
+
+
+def _coalescing(sink: Sink) -> Sink:
+    from playhead_instrumentation.drivers.coalescing import Coalescing
+
+    return Coalescing(sink)
 
 
 def _tell(gate: Gate, wakes: Wakes) -> None:

@@ -24,6 +24,7 @@ from playhead_instrumentation.drivers.verdict import LIVE, Live, Played, Refused
 from playhead_instrumentation.drivers.volatile import HandedOut, Proposal, Volatile
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.coalesced import ends_of
 from playhead_semconv.difference import Difference, body_difference
 from playhead_semconv.errors import ExchangeExhausted, ExchangeUnmatched, TapeError
 from playhead_semconv.facts import Ask, Delivery, Exchange, ExchangeId, Fidelity, digest_of
@@ -77,11 +78,7 @@ class Player:
             self._lane_names[fact.lane] = str(fact.attributes.get(a.PLAYHEAD_LANE_NAME, ""))
             if fact.delivery is not None:
                 self.lane_ends[fact.lane] = fact.delivery
-        self.wakes = {
-            fact.exchange: fact.delivery
-            for fact in tape.named(e.PLAYHEAD_WAKE)
-            if fact.exchange is not None and fact.delivery is not None
-        }
+        self.wakes = dict(end for fact in tape.named(e.PLAYHEAD_WAKE) for end in ends_of(fact))
         """When what ended by time ended."""
         self.spun = {
             int(fact.attributes[a.PLAYHEAD_SPIN_BATCH]): int(fact.attributes[a.PLAYHEAD_SPIN_TICKS])

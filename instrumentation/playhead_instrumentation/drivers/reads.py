@@ -11,14 +11,17 @@ import logging
 import sys
 import time
 from array import array
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
 from playhead_instrumentation import lanes
+from playhead_instrumentation.drivers.coalescing import Coalescing
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.coalesced import values_of
 from playhead_semconv.facts import Content, Fact, Fidelity
 from playhead_semconv.seams import Sink
 
@@ -52,6 +55,7 @@ class Reads:
         """
         self._content = content
         self._sink = sink
+        self._held = sink if isinstance(sink, Coalescing) else None
         self._declare = declare
         self._instance = sink.instance
         self._ahead: dict[str, Any] = {}
@@ -63,6 +67,8 @@ class Reads:
         """Told where the tape does not answer."""
         self._recorded: dict[tuple[int, str], array[int]] = {}
         """Numbers of the facts that are still to be answered with, the next one last."""
+        self._several: dict[tuple[int, str], deque[bytes]] = {}
+        """What is left of the fact that was last answered with, where it tells of several reads."""
         if tape is None:
             return
         for fact in tape.named(e.PLAYHEAD_READ):
@@ -86,7 +92,7 @@ class Reads:
             return live()
         if self._tape is None:
             value = live()
-            self._keep(lane, kind, value, None)
+            self._recorded_now(lane, kind, value)
             return value
         data = self._next(self._tape, lane, kind)
         if data is None:
@@ -109,7 +115,7 @@ class Reads:
 
     def forget(self) -> None:
         """From now on the world answers."""
-        self._recorded = {}
+        self._recorded, self._several = {}, {}
 
     def ahead(self, kind: str) -> Any:
         """How far a clock of the tape is ahead of the real one."""
@@ -127,16 +133,36 @@ class Reads:
     def _next(self, tape: IndexedTape, lane: lanes.Lane, kind: str) -> bytes | None:
         """What ``tape`` answers; None where it does not."""
         # The child of a fork has a tape of its own, which is not this one.
-        waiting = (
-            self._recorded.get((lane.hash, kind)) if self._sink.instance == self._instance else None
-        )
+        if self._sink.instance != self._instance:
+            return None
+        key = lane.hash, kind
         try:
+            several = self._several.get(key)
+            if several:
+                return several.popleft()
+            waiting = self._recorded.get(key)
             fact = tape.fact(waiting.pop()) if waiting else None
         except IndexError:  # another thread of the same lane took the last one
             return None
         if fact is None:
             return None
-        return b"" if fact.body is None else tape.read(fact.body)
+        first, *others = values_of(fact, b"" if fact.body is None else tape.read(fact.body)) or [b""]
+        if others:
+            self._several[key] = deque(others)
+        return first
+
+    def _recorded_now(self, lane: lanes.Lane, kind: str, value: Any) -> None:
+        """Put it on the tape of a recording."""
+        held = self._held
+        if held is None or not kind.startswith("clock/"):
+            self._keep(lane, kind, value, None)
+            return
+        try:
+            if lane.declared_on != held.instance:
+                self._declare(lane)
+            held.read(lane.hash, kind, _encode(value))
+        except Exception:
+            log.debug("playhead could not record a read of %s", kind, exc_info=True)
 
     def _keep(self, lane: lanes.Lane, kind: str, value: Any, fidelity: Fidelity | None) -> None:
         attributes: dict[str, Any] = {a.PLAYHEAD_READ_KIND: kind}

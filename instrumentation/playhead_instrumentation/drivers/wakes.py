@@ -19,6 +19,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from playhead_instrumentation import lanes
+from playhead_instrumentation.drivers.coalescing import Coalescing
 from playhead_instrumentation.drivers.gate import Gate, Turn
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.drivers.real_time import REAL
@@ -84,6 +85,9 @@ class Wakes:
         try:
             if lane.declared_on != self._sink.instance:
                 self._declare(lane)
+            if at is not None and isinstance(self._sink, Coalescing):
+                self._sink.wake(id, at)
+                return
             self._sink.append(Fact(REAL.time_ns(), id.lane, e.PLAYHEAD_WAKE, exchange=id, delivery=at))
         except Exception:
             log.debug("playhead could not record the end of %s", id, exc_info=True)
