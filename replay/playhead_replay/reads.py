@@ -16,6 +16,9 @@ from playhead_semconv.tapes import IndexedTape
 STATE = "entropy/random.state"
 """Taken over at the start of every process; no read of the program's."""
 
+CONTENT = "file/content "
+"""What a large file held that had been opened before: no read of the program's."""
+
 
 @dataclass(frozen=True, slots=True)
 class LiveReads:
@@ -74,7 +77,8 @@ def _counted(tape: IndexedTape) -> Counter[tuple[int, str]]:
 
 def _reads(tape: IndexedTape) -> Iterator[Fact]:
     for fact in tape.named(e.PLAYHEAD_READ):
-        if fact.attributes.get(a.PLAYHEAD_READ_KIND, STATE) != STATE:
+        kind = str(fact.attributes.get(a.PLAYHEAD_READ_KIND, STATE))
+        if kind != STATE and not kind.startswith(CONTENT):
             yield fact
 
 

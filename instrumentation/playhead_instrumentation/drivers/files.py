@@ -20,6 +20,15 @@ import msgspec
 from playhead_instrumentation import lanes
 from playhead_instrumentation.databases import SMALL_BYTES, Databases, Found
 from playhead_instrumentation.drivers.bodies import Bodies
+from playhead_instrumentation.drivers.contents import (
+    CHUNK_BYTES,
+    DIGEST,
+    HEAD_BYTES,
+    WRITERS_BYTES,
+    Contents,
+    Job,
+    again,
+)
 from playhead_instrumentation.redaction import Redactor
 from playhead_instrumentation.workspace import LIMIT_BYTES, Look, Workspace
 from playhead_semconv import attributes as a
@@ -38,7 +47,8 @@ Written = tuple[str, Content | None, dict[str, Any]]
 SETTLED_NS: Final = 50_000_000
 """A file that changed no longer ago than that may change again and look the same."""
 
-CHUNK_BYTES: Final = 1 << 20
+CONTENT: Final = "file/content "
+"""What the kind of a read begins with that tells what a large file held."""
 
 DATABASE: Final = "database"
 """The question that stands on tape for a connection to one of SQLite."""
@@ -106,12 +116,17 @@ class Files:
         self.ended = False
         """Whether nothing is asked any more: what happens now, nobody hears of."""
         self._of = b""
+        self._contents: Contents | None = None
         self._renew()
 
     def _renew(self) -> None:
         """A fork: what the parent wrote is not on this instance's tape."""
         self._of = self._sink.instance
         self._bodies = Bodies(self._redactor.body)
+        self._large = Bodies(self._redactor.body)
+        if self._contents is not None:
+            self._contents.left_behind()
+        self._contents = Contents(self._limit_bytes, self._holds)
         self._held: set[bytes] = set()
         self._known: dict[str, tuple[tuple[int, int, int], Content]] = {}
         self.databases = Databases(self.workspace.place, self._limit_bytes)
@@ -158,6 +173,8 @@ class Files:
 
     def change(self, op: str, path: str, real: Real, to: str = "") -> None:
         """Something done at once: made, renamed, deleted. ``to``: the second path or another detail."""
+        if op == "truncate":
+            self._settle_reads(path)
         try:
             real(None)
         except OSError as problem:
@@ -178,6 +195,8 @@ class Files:
         if self.quiet:
             return real(None, flags)
         there = os.path.lexists(path) if how != "open" else True
+        if how != "open":
+            self._settle_reads(path)
         try:
             fd = real(None, flags)
         except OSError as problem:
@@ -204,7 +223,7 @@ class Files:
         values[a.PLAYHEAD_FILE_MTIME_NS] = found.st_mtime_ns
         content = None
         if how in ("open", "update"):
-            content = self._content(path, fd, found, values)
+            content = self._held_by(path, fd, found, values, how)
         if how != "open":
             if there and how != "write":
                 values[a.PLAYHEAD_FILE_OFFSET] = found.st_size
@@ -217,6 +236,7 @@ class Files:
         """The workspace before a child starts."""
         self.workspace.touched(*(handle.path for handle in list(self._handles.values())))
         self.workspace.touched(*self.databases.files())
+        self._settle_reads()
         return self.workspace.before()
 
     def closing(self, fd: int) -> None:
@@ -247,6 +267,8 @@ class Files:
             self.closing(fd)
         for path in self.databases.paths():
             self._settle_database(path)
+        if self._contents is not None:
+            self._contents.close()
         self.ended = True
 
     def database(self, path: str) -> str | None:
@@ -317,6 +339,61 @@ class Files:
             return None
         self._did("write", handle.path, values, content)
         return "write", content, values
+
+    def _settle_reads(self, path: str | None = None) -> None:
+        """What lies there, or anywhere, is about to change: have it read that is still to be."""
+        if self._contents is not None and self._of == self._sink.instance:
+            self._contents.settle(path)
+
+    def _held_by(
+        self, path: str, fd: int, found: os.stat_result, values: dict[str, Any], how: str
+    ) -> Content | None:
+        """What a file holds that the program opens; of a large one ``values`` say where that is told."""
+        if not self._redactor.content:
+            return Content(b"", found.st_size)
+        if found.st_size <= HEAD_BYTES:
+            return self._content(path, fd, found, values)
+        data = None
+        if found.st_size <= WRITERS_BYTES and self._changes(path, how):
+            data = _bytes_of(fd, path, 0, WRITERS_BYTES)
+        assert self._contents is not None
+        number = self._contents.later(path, lanes.current().hash, found, fd, data)
+        if isinstance(number, int):
+            values[a.PLAYHEAD_FILE_CONTENT] = number
+            if _now_ns() - found.st_mtime_ns > SETTLED_NS:
+                self._contents.remember(path, found, number)
+        else:
+            values[a.PLAYHEAD_FILE_UNKEPT] = number
+        return None
+
+    def _changes(self, path: str, how: str) -> bool:
+        """Whether the program can change a file without our being told before it does."""
+        return how == "update" or any(handle.path == path for handle in list(self._handles.values()))
+
+    def _holds(self, job: Job, what: bytes | str) -> None:
+        """A large file has been read: put on the tape what it holds, or why not. Never raises."""
+        try:
+            values: dict[str, Any] = {
+                a.PLAYHEAD_READ_KIND: f"{CONTENT}{self._target(job.path, '')}",
+                a.PLAYHEAD_FILE_CONTENT: job.number,
+                a.PLAYHEAD_FILE_SIZE: job.size,
+            }
+            content: Content | None = None
+            if isinstance(what, bytes):
+                _, content, count = self._large.written(what)
+                if count:
+                    values[a.PLAYHEAD_REDACTED_COUNT] = count
+            elif what.startswith(DIGEST):
+                values[a.PLAYHEAD_FILE_DIGEST] = what[len(DIGEST) :]
+            else:
+                values[a.PLAYHEAD_FILE_UNKEPT] = what
+            there = content is not None and content.digest in self._held
+            body = Content(content.digest, content.size) if there and content else content
+            self._sink.append(Fact(_now_ns(), job.lane, e.PLAYHEAD_READ, attributes=values, body=body))
+            if content is not None:
+                self._held.add(content.digest)  # now that its bytes are on the tape
+        except Exception:
+            log.debug("playhead could not record what a file holds", exc_info=True)
 
     def _content(
         self, path: str, fd: int, found: os.stat_result, values: dict[str, Any]
@@ -461,13 +538,11 @@ def _readable(fd: int, path: str) -> Generator[int]:
     else:
         yield fd
         return
-    own = f"/proc/self/fd/{fd}"
-    reading = _os_open(own if os.path.exists(own) else path, os.O_RDONLY | os.O_CLOEXEC)
+    reading = again(fd, path)
     try:
         yield reading
     finally:
         _os_close(reading)
 
 
-_os_open: Final = os.open
 _os_close: Final = os.close

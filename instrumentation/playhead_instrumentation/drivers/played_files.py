@@ -111,9 +111,13 @@ class PlayedFiles(Files):
         """Of whose beginning only the length is known."""
         self._cwd = ""
         self._over = False
+        self._contents_told: dict[Any, int] = {}
+        """The facts that tell what large files held, by the number that stands with the opening."""
         for fact in tape.named(e.PLAYHEAD_READ, e.PLAYHEAD_EFFECT):
             question = _question(fact)
-            if question:
+            if question.startswith("content "):
+                self._contents_told[fact.attributes.get(a.PLAYHEAD_FILE_CONTENT, 0)] = fact.seq
+            elif question:
                 self._answers.put(fact.seq, question, fact.lane)
         workspace = workspace.placed(self.place, self._other.add)
         super().__init__(sink, redactor, declare, effect, workspace, limit_bytes)
@@ -223,12 +227,15 @@ class PlayedFiles(Files):
             fd = _os_open(self._content_file(path, fact), flags)
         else:
             fd = self._open_laid(path, flags, mode, real, fact)
-        body = None if fact is None or fact.body is None else Content(fact.body.digest, fact.body.size)
+        held = None if fact is None else self._told(fact).body
+        body = None if held is None else Content(held.digest, held.size)
         self._handles.pop(fd, None)
         if how != "open" and stat.S_ISREG(os.fstat(fd).st_mode):
             there = a.PLAYHEAD_FILE_OFFSET in values
             start = values.get(a.PLAYHEAD_FILE_OFFSET, 0)
-            before = b"" if body is None else body.digest
+            # As when it was recorded: what a large file held was not known when it was closed.
+            large = a.PLAYHEAD_FILE_CONTENT in values
+            before = b"" if body is None or large else body.digest
             self._handles[fd] = Handle(path, fd, how if there else "write", start, before)
         self._read(opening(how), path, body, values, fidelity=fidelity)
         return fd
@@ -327,9 +334,13 @@ class PlayedFiles(Files):
 
     def _content_file(self, path: str, fact: Fact) -> str:
         """A file with the recorded content, and the time at which that was written."""
-        values = fact.attributes
+        values, fact = fact.attributes, self._told(fact)
         if fact.body is None:
-            return self._same_file(path, str(values.get(a.PLAYHEAD_FILE_DIGEST, "")))
+            digest = fact.attributes.get(a.PLAYHEAD_FILE_DIGEST)
+            if digest is None:
+                why = fact.attributes.get(a.PLAYHEAD_FILE_UNKEPT)
+                return self._alike_file(path, values, str(why))
+            return self._same_file(path, str(digest))
         mtime_ns = int(values.get(a.PLAYHEAD_FILE_MTIME_NS, 0))
         name = os.path.join(self._store, f"{fact.body.digest.hex()}-{mtime_ns}")
         with self._lock:
@@ -346,6 +357,29 @@ class PlayedFiles(Files):
                         file.write(data)
                 os.utime(name, ns=(mtime_ns, mtime_ns))
         return name
+
+    def _told(self, fact: Fact) -> Fact:
+        """The fact that tells what the file held that ``fact`` opened; that one itself if none does."""
+        number = fact.attributes.get(a.PLAYHEAD_FILE_CONTENT)
+        seq = None if number is None else self._contents_told.get(number)
+        return (None if seq is None else self._tape.fact(seq)) or fact
+
+    def _alike_file(self, path: str, values: dict[str, Any], why: str) -> str:
+        """The real file, where it has the size and the time of the one whose content was not kept."""
+        try:
+            found = os.stat(path)
+        except OSError:
+            looks = "it is not there any more"
+        else:
+            if (found.st_size, found.st_mtime_ns) == (
+                values.get(a.PLAYHEAD_FILE_SIZE),
+                values.get(a.PLAYHEAD_FILE_MTIME_NS),
+            ):
+                return path
+            looks = "the file that is there now has another size or time"
+        reason = UNKEPT.get(why, UNKEPT["ended"])
+        cause = f"its content is not on the tape ({reason}), and {looks}"
+        raise self._blocked("open", path, cause=cause)
 
     def _same_file(self, path: str, digest: str) -> str:
         """The real file, where it is still the one that was too large to be kept."""
@@ -432,6 +466,15 @@ class PlayedFiles(Files):
         return FileBlocked(op, path, cause)
 
 
+UNKEPT: Final = {
+    "changed": "it was changed while it was read",
+    "budget": "more was opened than is read behind the program's back",
+    "busy": "too many large files were opened at once",
+    "unreadable": "it could not be opened again",
+    "ended": "the process ended before it was read",
+}
+"""What the reasons mean for which a content was not kept."""
+
 MAKING: Final = frozenset(("mkdir", "symlink", "mkfifo"))
 """What can be done where nothing lies."""
 
@@ -460,6 +503,8 @@ KEPT: Final = frozenset(
         a.PLAYHEAD_FILE_MTIME_NS,
         a.PLAYHEAD_FILE_OFFSET,
         a.PLAYHEAD_FILE_DIGEST,
+        a.PLAYHEAD_FILE_CONTENT,
+        a.PLAYHEAD_FILE_UNKEPT,
     )
 )
 

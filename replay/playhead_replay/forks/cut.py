@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -34,7 +35,10 @@ class CutTape:
         self._tape = tape
         self._end = end
         self._replaced = {fact.seq: fact for fact in replaced}
-        self._settled = list(_settled(tape, end))
+        settled = (*_settled(tape, end), *_told_later(tape, end))
+        self._settled = [
+            msgspec.structs.replace(fact, seq=end + number) for number, fact in enumerate(settled)
+        ]
 
     @property
     def instance(self) -> bytes:
@@ -55,7 +59,7 @@ class CutTape:
 
 
 def _settled(tape: Tape, end: int) -> Iterator[Fact]:
-    """The ends of writes that had been answered before number ``end``, but for that; numbered on.
+    """The ends of writes that had been answered before number ``end``, but for that.
 
     A program that closes an answer when it has read it asks for other things meanwhile.
     """
@@ -78,8 +82,20 @@ def _settled(tape: Tape, end: int) -> Iterator[Fact]:
             open.discard(id)
             if fact.name == e.PLAYHEAD_EXCHANGE_END and not _is_left(fact):
                 ends[id] = fact
-    for number, fact in enumerate(ends.values()):
-        yield msgspec.structs.replace(fact, seq=end + number)
+    yield from ends.values()
+
+
+def _told_later(tape: Tape, end: int) -> Iterator[Fact]:
+    """What large files held that were opened before number ``end``, where it is told behind that."""
+    wanted: set[Any] = set()
+    for fact in tape.facts():
+        number = fact.attributes.get(a.PLAYHEAD_FILE_CONTENT)
+        if number is None:
+            continue
+        if fact.seq < end:
+            wanted.add(number)
+        elif number in wanted and str(fact.attributes[a.PLAYHEAD_READ_KIND]).startswith("file/content "):
+            yield fact
 
 
 def _is_whole(content: Content) -> bool:

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Callable, Collection, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -159,10 +160,11 @@ def states_at(whole: Tape, cut: Tape) -> dict[str, State]:
     """What the tape tells of files below the folder of the run, by path."""
     states: dict[str, State] = {}
     last = -1
+    large = _large(whole)
     for fact in cut.facts():
         last = fact.seq
         for path, kind in _about(fact):
-            _happens(states, path, kind, fact, whole)
+            _happens(states, path, kind, _told(fact, large), whole)
     before = set(states)
     seen: set[str] = set()
     for fact in whole.facts(last):
@@ -172,9 +174,22 @@ def states_at(whole: Tape, cut: Tape) -> dict[str, State]:
                 if kind == "file/open-append" and states[path].data is None and path not in seen:
                     states[path].size = int(fact.attributes.get(a.PLAYHEAD_FILE_OFFSET, 0))
             elif path not in seen:
-                _is_first(states, path, kind, fact, whole)
+                _is_first(states, path, kind, _told(fact, large), whole)
             seen.add(path)
     return states
+
+
+def _large(tape: Tape) -> dict[Any, Fact]:
+    """What large files held that were opened, by number."""
+    return {
+        fact.attributes.get(a.PLAYHEAD_FILE_CONTENT): fact
+        for fact in tape.facts()
+        if str(fact.attributes.get(a.PLAYHEAD_READ_KIND, "")).startswith("file/content ")
+    }
+
+
+def _told(fact: Fact, large: dict[Any, Fact]) -> Fact:
+    return large.get(fact.attributes.get(a.PLAYHEAD_FILE_CONTENT, 0), fact)
 
 
 def _about(fact: Fact) -> Iterator[tuple[str, str]]:
