@@ -68,6 +68,8 @@ class Patches:
         self._lapses: dict[Layer, Callable[[], None]] = {}
         self.forgiving = True
         """Whether a layer that fails is passed by. A replay does not: what is beyond it is the world."""
+        self.like: Callable[[Any, Any], Any] = lambda original, wrapper: wrapper
+        """What stands in the place of the first and calls the second; see `native`."""
         self.on_failure: Callable[[str, str], None] | None = None
         """Told of each patch that failed: name and reason."""
 
@@ -134,7 +136,16 @@ class Patches:
                 target = _Target(owner, name, required(owner, name), self)
                 setattr(owner, name, target.wrapper)
                 self._targets[id(owner), name] = target
+                self._at_home(owner, target)
             target.add(layer, order)
+
+    def _at_home(self, owner: Any, target: _Target) -> None:
+        """A function of C also where it says that it is of, as `pickle` looks for it there."""
+        original = target.original
+        if type(target.wrapper) is BuiltinFunctionType:
+            home, name = sys.modules.get(str(original.__module__)), original.__name__
+            if home is not None and home is not owner and getattr(home, name, None) is original:
+                self.put(home, name, target.wrapper)
 
     def around_all(self, owner: Any, layers: Mapping[str, Layer], *, order: int = MIDDLE) -> None:
         """`around` each of them, where all are there; else none, and `Unpatchable`."""
@@ -172,7 +183,7 @@ class Patches:
         """The same for coroutine functions."""
         return await _guarded_async(self, layer, call, *args, **kwargs)
 
-    def meant(self, layer: Layer, following: _Following, problem: Exception) -> BaseException | None:
+    def meant(self, layer: Layer, following: Following, problem: Exception) -> BaseException | None:
         """What the program gets where a layer raised ``problem``; None: what comes after it gives."""
         if not self.forgiving or isinstance(problem, PlayheadError) or problem is following.error:
             return problem
@@ -226,23 +237,24 @@ class _Target:
         self._name = name
         self._patches = patches
         self._before = _own(owner, name)
-        self._original = original
+        self.original = original
         self._layers: list[tuple[int, Layer]] = []
         self.call: Callable[..., Any] = original
         if inspect.iscoroutinefunction(original):
-            self.wrapper = self._asynchronous()
+            wrapper = self._asynchronous()
         elif isinstance(original, BuiltinFunctionType) and inspect.ismodule(owner):
-            self.wrapper = _Function(self, original)
+            wrapper = _Function(self, original)
         else:
-            self.wrapper = self._wrapped()
-        self.wrapper.__dict__["__playhead__"] = self
+            wrapper = self._wrapped()
+        wrapper.__dict__["__playhead__"] = self
+        self.wrapper = patches.like(original, wrapper)
 
     def add(self, layer: Layer, order: int) -> None:
         if any(one == layer for _, one in self._layers):
             return
         self._layers.append((order, layer))
         self._layers.sort(key=lambda item: item[0])
-        call = self._original
+        call = self.original
         for _, one in reversed(self._layers):
             guard = _guarded_async if inspect.iscoroutinefunction(one) else _guarded
             call = functools.partial(guard, self._patches, one, call)
@@ -250,7 +262,7 @@ class _Target:
 
     def take_off(self) -> None:
         self._layers.clear()
-        self.call = self._original
+        self.call = self.original
         if _own(self._owner, self._name) is self.wrapper:
             if self._before is _ABSENT:
                 delattr(self._owner, self._name)
@@ -258,14 +270,14 @@ class _Target:
                 setattr(self._owner, self._name, self._before)
 
     def _wrapped(self) -> Any:
-        @functools.wraps(self._original)
+        @functools.wraps(self.original)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             return self.call(*args, **kwargs)
 
         return stands_for(wrapper)
 
     def _asynchronous(self) -> Any:
-        @functools.wraps(self._original)
+        @functools.wraps(self.original)
         async def wrapper(*args: Any, **kwargs: Any) -> Any:
             return await self.call(*args, **kwargs)
 
@@ -310,7 +322,7 @@ def calling() -> FrameType | None:
     return frame.f_back
 
 
-class _Following:
+class Following:
     """What comes after a layer, whether it was called, and what it gave or raised."""
 
     __slots__ = ("_call", "began", "ended", "error", "result")
@@ -322,6 +334,7 @@ class _Following:
         self.error: BaseException | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call it."""
         self.began, self.ended, self.error = True, False, None
         try:
             self.result = result = self._call(*args, **kwargs)
@@ -332,7 +345,7 @@ class _Following:
         return result
 
 
-class _AsyncFollowing(_Following):
+class _AsyncFollowing(Following):
     """The same of a coroutine function."""
 
     __slots__ = ()
@@ -350,7 +363,7 @@ class _AsyncFollowing(_Following):
 
 def _guarded(patches: Patches, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Call ``layer``; where it fails by itself, the result is that of what comes after it."""
-    following = _Following(call)
+    following = Following(call)
     error: BaseException
     try:
         return layer(following if patches.forgiving else call, *args, **kwargs)

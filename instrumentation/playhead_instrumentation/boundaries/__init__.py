@@ -16,6 +16,10 @@ from playhead_semconv.boundaries import BOUNDARIES
 def watch(patches: Patches, session: Session) -> None:
     """Install the rows of the table that ``session`` has. One that fails does not stop the others."""
     patches.forgiving = not session.driver.closed
+    if session.settings.recording_level != "exchanges":
+        from playhead_instrumentation import native
+
+        patches.like = native.genuine
     for row in session.boundaries:
         for place in row.at_start:
             patches.attempt(row.name, functools.partial(_install, place, patches, session))

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from playhead_instrumentation.boundaries.readers import AGENT, MACHINERY, PLACES, by_agent
 from playhead_instrumentation.drivers.reads import Reads
+from playhead_instrumentation.native import Behind
 from playhead_instrumentation.patches import PATCHES, stands_for
 from playhead_instrumentation.session import current
 
@@ -42,7 +43,7 @@ def reads_of(frame: FrameType | None) -> Reads | None:
     return None if session is None else session.driver.reads
 
 
-class Ambient:
+class Ambient(metaclass=Behind):
     """A function without arguments of a C module, in whose place it stands under the same name.
 
     Like a function of C, and unlike one of Python, it does not become a method where it is the attribute

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from playhead_instrumentation.boundaries.ambient import Ambient, AmbientOf, reads_of_agent
 from playhead_instrumentation.drivers.reads import Reads
+from playhead_instrumentation.native import genuine
 from playhead_instrumentation.patches import PATCHES, Patches, Unpatchable, required
 
 WALL = ("time", "time_ns")
@@ -110,7 +111,9 @@ class _Patches:
         made["strftime"] = AmbientOf(strftime, formatted)
         made["asctime"] = AmbientOf(asctime, as_text_of)
         made["ctime"] = AmbientOf(required(time, "ctime"), as_text)
-        self._functions = {name: (ours.__wrapped__, ours) for name, ours in made.items()}
+        self._functions = {
+            name: (ours.__wrapped__, genuine(ours.__wrapped__, ours)) for name, ours in made.items()
+        }
         self._put(True)
         PATCHES.also(self.take_off)
 
@@ -129,7 +132,7 @@ class _Patches:
             (dt.date, "today", today),
         ):
             original = owner.__dict__[name]
-            function.__doc__ = original.__doc__
+            function.__doc__, function.__annotations__ = original.__doc__, {}
             function.__module__ = "datetime"
             function.__qualname__ = f"{owner.__name__}.{name}"
             methods.append((owner, name, original, classmethod(function)))

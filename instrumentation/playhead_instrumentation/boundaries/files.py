@@ -34,6 +34,7 @@ from playhead_instrumentation.boundaries.files_readers import (
 )
 from playhead_instrumentation.boundaries.readers import THROUGH
 from playhead_instrumentation.drivers.files import Files
+from playhead_instrumentation.native import genuine
 from playhead_instrumentation.patches import Patches, required
 from playhead_instrumentation.session import Session
 
@@ -49,8 +50,8 @@ PLACES[__file__] = readers.PLACES[__file__] = THROUGH
 def watch(patches: Patches, session: Session) -> None:
     """Cover files; at a replay, keep the program away from the real ones."""
     files_covered.answered_by(session)
-    patches.attempt("files", _cover)
-    patches.attempt("tempfile folder", functools.partial(_cover_tempdir, session))
+    patches.attempt("files", functools.partial(_cover, patches))
+    patches.attempt("tempfile folder", functools.partial(_cover_tempdir, patches, session))
 
 
 def _changing(op: str, detail: Callable[..., str] | None = None) -> Answer:
@@ -186,7 +187,7 @@ def _answers() -> dict[str, Answer]:
     return answers
 
 
-def _cover() -> None:
+def _cover(patches: Patches) -> None:
     if isinstance(os.open, Covered):
         return
     covered: dict[int, Any] = {}
@@ -195,40 +196,48 @@ def _cover() -> None:
         original = getattr(module, name, None)
         if original is None:
             continue
-        ours = Covered(original, answer)
-        ours.__module__ = "os"
+        ours = genuine(original, Covered(original, answer))
         covered[id(original)] = ours
-        setattr(module, name, ours)
+        _put(patches, module, name, original, ours)
         for able in ("supports_dir_fd", "supports_fd", "supports_follow_symlinks"):
             if original in getattr(os, able):
                 getattr(os, able).add(ours)
-    opened = Covered(builtins.open, open_stream)
-    opened.__module__ = "builtins"
-    covered[id(builtins.open)] = opened
-    builtins.open = io.open = cast("Any", opened)
-    os.close = covered[id(_os_close)] = closing(_os_close)
+    original = builtins.open
+    covered[id(original)] = opened = genuine(original, Covered(original, open_stream))
+    patches.put(builtins, "open", opened)
+    _put(patches, io, "open", original, opened)
+    covered[id(_os_close)] = close = genuine(_os_close, closing(_os_close))
+    _put(patches, os, "close", _os_close, close)
     for name in REBOUND:
         if name in sys.modules:
-            _rebind(importlib.import_module(name), covered)
+            _rebind(patches, importlib.import_module(name), covered)
 
 
-def _rebind(module: Any, covered: dict[int, Any]) -> None:
+def _put(patches: Patches, module: Any, name: str, original: Any, ours: Any) -> None:
+    """In the module, and in the one that the function says it is of, where `pickle` looks for it."""
+    patches.put(module, name, ours)
+    home = sys.modules.get(original.__module__)
+    if home is not module and getattr(home, original.__name__, None) is original:
+        patches.put(home, original.__name__, ours)
+
+
+def _rebind(patches: Patches, module: Any, covered: dict[int, Any]) -> None:
     """Put ours where a module holds an original: global, static method, default of an argument."""
     holding = dict(cast("dict[str, Any]", vars(module)))
     for name, value in holding.items():
         if id(value) in covered:
-            setattr(module, name, covered[id(value)])
+            patches.put(module, name, covered[id(value)])
         owned = dict(cast("dict[str, Any]", vars(value))) if isinstance(value, type) else {name: value}
         for own, function in owned.items():
             if isinstance(function, staticmethod) and id(function.__func__) in covered:
-                setattr(value, own, staticmethod(covered[id(function.__func__)]))
+                patches.put(value, own, staticmethod(covered[id(function.__func__)]))
             if isinstance(function, FunctionType) and function.__defaults__:
                 found = tuple(covered.get(id(one), one) for one in function.__defaults__)
                 if found != function.__defaults__:
                     function.__defaults__ = found
 
 
-def _cover_tempdir(session: Session) -> None:
+def _cover_tempdir(patches: Patches, session: Session) -> None:
     """Which folder is for temporary files is found by writing to it; that is not the program's doing."""
     import tempfile
 
@@ -240,4 +249,4 @@ def _cover_tempdir(session: Session) -> None:
     def folder() -> str:
         return session.driver.reads.read("entropy/tempfile.tempdir", original)
 
-    module._get_default_tempdir = folder
+    patches.put(module, "_get_default_tempdir", folder)

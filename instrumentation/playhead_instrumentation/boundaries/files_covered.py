@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from typing import Any
 
+from playhead_instrumentation import patches
 from playhead_instrumentation.boundaries import readers
 from playhead_instrumentation.boundaries.ambient import getframe
 from playhead_instrumentation.boundaries.files_readers import DEVICES, PACKAGES, PLACES, by_agent
 from playhead_instrumentation.boundaries.readers import AGENT, MACHINERY, THROUGH
 from playhead_instrumentation.drivers.files import Files
+from playhead_instrumentation.native import Behind
+from playhead_instrumentation.patches import PATCHES, Following
 from playhead_instrumentation.session import Session
+from playhead_semconv.errors import PlayheadError
+
+log = logging.getLogger(__name__)
 
 Answer = Callable[..., Any]
 """``answer(files, live, *arguments)`` gives the result of a covered function."""
 
 # Beneath these frames the program's own opener may run.
-PLACES[__file__] = readers.PLACES[__file__] = THROUGH
+for name in (__file__, patches.__file__):
+    PLACES[name] = readers.PLACES[name] = THROUGH
 
 _files: Files | None = None
 """Of the last session, also when it has ended: a replay writes to its scratch folder to the very end."""
@@ -45,8 +53,11 @@ def last() -> Files | None:
     return _files
 
 
-class Covered:
-    """Stands in the place of a function of C, under the same name; see `ambient.Ambient`."""
+class Covered(metaclass=Behind):
+    """Stands in the place of a function of C, under the same name; see `ambient.Ambient`.
+
+    Where it fails by itself while recording, the function does what it does without it.
+    """
 
     def __init__(self, original: Callable[..., Any], answer: Answer) -> None:
         self.__wrapped__ = original
@@ -68,12 +79,26 @@ class Covered:
         if files is None or files.ended:
             return self._live(*args, **kwargs)
         try:
-            return self._answer(files, self._live, *args, **kwargs)
+            return self._asked(files, args, kwargs)
         except OSError as problem:
             if args and problem.filename is not None and problem.filename2 is None:
                 # As the program has named it; a replay knows absolute paths.
                 problem.filename = args[0]
             raise
+
+    def _asked(self, files: Files, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not PATCHES.forgiving:
+            return self._answer(files, self._live, *args, **kwargs)
+        live = Following(self._live)
+        try:
+            return self._answer(files, live, *args, **kwargs)
+        except PlayheadError:
+            raise
+        except Exception:
+            if live.began and not live.ended:
+                raise  # the original's own
+            log.debug("playhead failed in %s", self.__name__, exc_info=True)
+        return live.result if live.ended else self._live(*args, **kwargs)
 
     def __reduce__(self) -> str:
         return self.__qualname__

@@ -12,6 +12,7 @@ from playhead_instrumentation.boundaries.files_covered import covered, last, par
 from playhead_instrumentation.boundaries.files_readers import PLACES
 from playhead_instrumentation.boundaries.readers import THROUGH
 from playhead_instrumentation.drivers.files import Files
+from playhead_semconv.errors import PlayheadError
 
 _stat: Final = os.stat
 
@@ -23,7 +24,7 @@ PLACES[__file__] = readers.PLACES[__file__] = THROUGH
 
 
 class Entry:
-    """What `os.scandir` gives: like `os.DirEntry`."""
+    """What `os.scandir` gives: to whoever asks an `os.DirEntry`, which nobody can make."""
 
     __slots__ = ("_kind", "_name", "inode_number", "name", "path")
 
@@ -36,6 +37,13 @@ class Entry:
         self._name = os.path.join(absolute, name)
         self._kind = kind
         self.inode_number = inode
+
+    @property
+    def __class__(self) -> Any:
+        return os.DirEntry
+
+    def __reduce__(self) -> Any:
+        raise TypeError("cannot pickle 'posix.DirEntry' object")
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
         """Whether it is a folder."""
@@ -79,6 +87,10 @@ class Entry:
         return f"<DirEntry {self.name!r}>"
 
 
+Entry.__name__ = Entry.__qualname__ = os.DirEntry.__name__
+Entry.__module__ = os.DirEntry.__module__
+
+
 class Entries:
     """The iterator of `os.scandir`."""
 
@@ -115,7 +127,13 @@ def scanning(files: Files, live: Any, path: Any = None) -> Any:
         ) as it:
             return [[os.fsdecode(one.name), _kind_of(one), one.inode()] for one in it]
 
-    found = files.query("scandir", name, real)
+    try:
+        found = files.query("scandir", name, real)
+    except (OSError, PlayheadError):
+        raise
+    except Exception:
+        live(path)  # from the beginning: what the one before gave is gone, and this failure is ours
+        raise
     folder = cast("Any", path if isinstance(path, int) else os.fspath(path))
     entries = [Entry(folder, name, one[0], one[1], one[2] if len(one) > 2 else 0) for one in found]
     return Entries(iter(entries))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import io
+import logging
 import os
 import weakref
 from collections.abc import Callable
@@ -14,6 +15,10 @@ from playhead_instrumentation.boundaries.files_covered import absolute, asked, c
 from playhead_instrumentation.boundaries.files_readers import PACKAGES, PLACES
 from playhead_instrumentation.boundaries.readers import THROUGH
 from playhead_instrumentation.drivers.files import Files
+from playhead_instrumentation.patches import PATCHES
+from playhead_semconv.errors import PlayheadError
+
+log = logging.getLogger(__name__)
 
 _os_open: Final = os.open
 _os_close: Final = os.close
@@ -79,7 +84,7 @@ def open_stream(
             return live(file, *arguments, opener)
 
         def real(path: Any, flags: int) -> int:
-            return files.open(name, flags, 0o666, functools.partial(_really, path))
+            return _opened(files, name, path, flags)
 
         stream = live(file, *arguments, real)
         if reading:
@@ -88,8 +93,23 @@ def open_stream(
     return stream
 
 
-def _really(path: Any, place: str | None, flags: int) -> int:
-    return _os_open(path if place is None else place, flags, 0o666)
+def _opened(files: Files, name: str, path: Any, flags: int) -> int:
+    """What `open` asks for its descriptor; where we fail while recording, the real one."""
+    made: list[int] = []
+
+    def really(place: str | None, flags: int) -> int:
+        made.append(_os_open(path if place is None else place, flags, 0o666))
+        return made[-1]
+
+    try:
+        return files.open(name, flags, 0o666, really)
+    except (OSError, PlayheadError):
+        raise
+    except Exception:
+        if not PATCHES.forgiving:
+            raise
+        log.debug("playhead failed while a file was opened", exc_info=True)
+    return made[0] if made else really(None, flags)
 
 
 def _settle_when_closed(files: Files, stream: Any, closefd: bool) -> None:
@@ -125,7 +145,10 @@ def _settling_close(files: Files, fd: int, reach: Callable[[], io.FileIO | None]
     def close() -> None:
         raw = reach()
         if left and not (raw is not None and raw.closed):
-            files.closing(left.pop())
+            try:
+                files.closing(left.pop())
+            except Exception:
+                log.debug("playhead failed while a file was closed", exc_info=True)
             if raw is None:
                 close_fd(fd)
         if raw is not None:
@@ -140,9 +163,14 @@ def closing(original: Any) -> Any:
 
     @functools.wraps(original)
     def close(fd: Any) -> None:
-        files = asked()
-        if files is not None and isinstance(fd, int) and files.folder_of(fd) is not None:
-            files.closing(fd)
+        try:
+            files = asked()
+            if files is not None and isinstance(fd, int) and files.folder_of(fd) is not None:
+                files.closing(fd)
+        except Exception:
+            if not PATCHES.forgiving:
+                raise
+            log.debug("playhead failed while a file was closed", exc_info=True)
         original(fd)
 
     return close

@@ -62,7 +62,10 @@ def by_agent(frame: FrameType | None) -> bool:
         if place is None:
             module = str(frame.f_globals.get("__name__", ""))
             made = name.startswith("<") and not name.startswith("<frozen ")
-            place = PLACES[name] = BY_MODULE if made else _place_of(module)
+            if name.startswith("<frozen importlib"):
+                place = PLACES[name] = MACHINERY  # also before its modules have got their names
+            else:
+                place = PLACES[name] = BY_MODULE if made else _place_of(module)
         if place == BY_MODULE:
             place = _place_of(str(frame.f_globals.get("__name__", "")))
         if place == ASKED:

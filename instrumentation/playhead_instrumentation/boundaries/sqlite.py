@@ -10,6 +10,7 @@ import contextlib
 import functools
 import gc
 import os
+import sys
 import threading
 from collections.abc import Callable
 from types import ModuleType
@@ -19,6 +20,7 @@ from urllib.parse import parse_qs, quote, unquote
 from playhead_instrumentation.boundaries.files_covered import Covered, absolute
 from playhead_instrumentation.boundaries.sqlite_library import Library
 from playhead_instrumentation.drivers.files import Files
+from playhead_instrumentation.native import genuine
 from playhead_instrumentation.patches import PATCHES, Unpatchable, required
 
 URI_AT: Final = 6
@@ -32,9 +34,11 @@ def patch(module: ModuleType) -> None:
     """Cover `sqlite3`."""
     original = required(module, "connect")
     if not isinstance(original, Covered):
-        ours = Covered(original, _connecting)
-        ours.__module__ = "sqlite3"
+        ours = genuine(original, Covered(original, _connecting))
         PATCHES.put(module, "connect", ours)
+        home = sys.modules.get(original.__module__)
+        if getattr(home, "connect", None) is original:  # where `pickle` looks for it
+            PATCHES.put(home, "connect", ours)
         PATCHES.attempt("sqlite3 library", _reach)
     if not hasattr(module.Connection, "serialize"):
         raise Unpatchable("its databases cannot be copied: it was built without serialize()")

@@ -21,6 +21,7 @@ from playhead_instrumentation.boundaries.ambient import Ambient, getframe
 from playhead_instrumentation.boundaries.readers import MACHINERY, PLACES, by_agent
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.drivers.wakes import Wake, opened
+from playhead_instrumentation.native import genuine
 from playhead_instrumentation.patches import PATCHES, Patches, required, stands_for
 from playhead_instrumentation.session import current
 from playhead_semconv.facts import Delivery
@@ -75,7 +76,7 @@ def _slept(sleep: Any, *args: Any) -> None:
 def _hook_sleep() -> None:
     sleep = required(time, "sleep")
     if not isinstance(sleep, _Sleep):
-        PATCHES.put(time, "sleep", _Sleep(sleep))
+        PATCHES.put(time, "sleep", genuine(sleep, _Sleep(sleep)))
 
 
 def _hook_asyncio() -> None:
