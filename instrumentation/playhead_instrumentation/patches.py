@@ -344,6 +344,16 @@ class Following:
         self.ended = True
         return result
 
+    def raise_again(self, problem: Exception) -> None:
+        """Where it has raised, what it has: ``problem`` may be a failure of whoever heard of that."""
+        if not self.began or self.ended:
+            return
+        raised, self.error = self.error, None  # it holds the frames that hold this one
+        try:
+            raise raised or problem
+        finally:
+            del raised, problem
+
 
 class _AsyncFollowing(Following):
     """The same of a coroutine function."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 from collections.abc import Callable
@@ -88,17 +89,29 @@ class Covered(metaclass=Behind):
 
     def _asked(self, files: Files, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not PATCHES.forgiving:
-            return self._answer(files, self._live, *args, **kwargs)
+            try:
+                return self._answer(files, self._live, *args, **kwargs)
+            except TypeError:
+                self._refuse(args, kwargs)
+                raise
         live = Following(self._live)
         try:
             return self._answer(files, live, *args, **kwargs)
         except PlayheadError:
             raise
-        except Exception:
-            if live.began and not live.ended:
-                raise  # the original's own
+        except Exception as problem:
+            live.raise_again(problem)
             log.debug("playhead failed in %s", self.__name__, exc_info=True)
         return live.result if live.ended else self._live(*args, **kwargs)
+
+    def _refuse(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Have the original say what is wrong, where these are not its arguments."""
+        try:
+            inspect.signature(self._live).bind(*args, **kwargs)
+        except ValueError:  # it does not tell its arguments
+            return
+        except TypeError:
+            self._live(*args, **kwargs)
 
     def __reduce__(self) -> str:
         return self.__qualname__
@@ -108,10 +121,15 @@ class Covered(metaclass=Behind):
 
 
 def absolute(files: Files, path: Any, dir_fd: int | None = None) -> str | None:
-    """The path that the program means; None where it is not covered."""
+    """The path that the program means; None where it is not covered, or no path."""
     if isinstance(path, int):
         return files.folder_of(path)
-    name = os.fsdecode(path)
+    try:
+        name = os.fsdecode(path)
+    except TypeError:
+        return None
+    if "\0" in name:
+        return None
     if name[:1] != "/":
         base = files.cwd() if dir_fd is None else files.folder_of(dir_fd)
         if base is None or not name:
@@ -130,11 +148,21 @@ def covered(files: Files, path: Any, dir_fd: int | None = None) -> str | None:
     return name
 
 
-def querying(op: str, out: Callable[[Any], Any], back: Callable[[Any], Any]) -> Answer:
-    """A function whose result is a plain value when it went through ``out``; ``back`` undoes that."""
+def querying(
+    op: str, out: Callable[[Any], Any], back: Callable[[Any], Any], default: str | None = None
+) -> Answer:
+    """A function whose result is a plain value when it went through ``out``; ``back`` undoes that.
 
-    def answer(files: Files, live: Any, path: Any = ".", *args: Any, **kwargs: Any) -> Any:
-        name = covered(files, "." if path is None else path, kwargs.get("dir_fd"))
+    ``default``: the path where the program gives none.
+    """
+
+    def answer(files: Files, live: Any, *arguments: Any, **kwargs: Any) -> Any:
+        if not arguments and (default is None or "path" in kwargs):
+            if "path" not in kwargs:
+                return live(**kwargs)
+            arguments = (kwargs.pop("path"),)
+        path, *args = arguments or (default,)
+        name = covered(files, default if path is None else path, kwargs.get("dir_fd"))
         if name is None:
             return live(path, *args, **kwargs)
         found: list[Any] = []

@@ -39,7 +39,7 @@ class Entry:
         self.inode_number = inode
 
     @property
-    def __class__(self) -> Any:
+    def __class__(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return os.DirEntry
 
     def __reduce__(self) -> Any:

@@ -196,3 +196,86 @@ def test_what_machinery_and_packages_read_is_not_recorded(tmp_path):
     )
     kinds = [fact.attributes.get(a.PLAYHEAD_READ_KIND, "") for fact in ran.tape.facts()]
     assert [one for one in kinds if one.startswith("file/")] == []
+
+
+ROBUST = """
+import os, tempfile
+from pathlib import Path
+from playhead_instrumentation import workspace
+from playhead_instrumentation.boundaries import files_covered, files_listing, files_opening
+from playhead_instrumentation.drivers import contents, files
+
+def work():
+    said = [sorted(os.listdir("ws"))[:2], sorted(entry.name for entry in os.scandir("ws"))[:2]]
+    said += [os.stat("ws/a.txt").st_size, os.path.exists("none"), Path("ws/a.txt").read_text()]
+    Path("ws/made.txt").write_text("made")
+    with open("ws/made.txt", "a") as file:
+        file.write(" and more")
+    said += [Path("ws/made.txt").read_text(), len(open("ws/big.txt").read())]
+    os.rename("ws/made.txt", "ws/other.txt")
+    os.mkdir("ws/deep")
+    os.rmdir("ws/deep")
+    fd = os.open("ws/other.txt", os.O_RDWR)
+    os.write(fd, b"MADE")
+    os.close(fd)
+    said += [Path("ws/other.txt").read_text(), os.path.basename(os.getcwd())]
+    os.chdir("ws")
+    os.chdir("..")
+    os.unlink("ws/other.txt")
+    with tempfile.TemporaryFile() as file:
+        file.write(b"x")
+    try:
+        open("ws/none.txt")
+    except FileNotFoundError as problem:
+        said.append(str(problem))
+    return said
+
+Path("ws/big.txt").write_text("x" * 100_000)
+expected = work()
+
+def broken(*args, **kwargs):
+    raise RuntimeError("broken")
+
+places = []
+for owner in (files.Files, contents.Contents, workspace.Workspace, workspace.Names, files.Bodies):
+    places += [(owner, name) for name, it in vars(owner).items() if callable(it) and name[:2] != "__"]
+places += [(files_opening, name) for name in ("absolute", "covered", "_settle_when_closed")]
+places += [(files_covered, "absolute"), (files_covered, "covered"), (files_listing, "_kind_of")]
+places += [(files, name) for name in ("how_of", "opening", "_bytes_of", "_encode", "Fact")]
+places += [(contents, name) for name in ("again", "signature_of", "Job")]
+for owner, name in places:
+    real = vars(owner)[name]
+    setattr(owner, name, broken)
+    try:
+        found = work()
+    except BaseException as problem:
+        found = repr(problem)
+    setattr(owner, name, real)
+    if found != expected:
+        print(owner.__name__, name, found)
+        for left in ("ws/made.txt", "ws/other.txt"):
+            Path(left).unlink(missing_ok=True)
+print(len(places) > 40)
+
+import gc
+gc.disable()
+class Marked:
+    def __del__(self):
+        print("gone at once")
+def failing():
+    mark = Marked()
+    open("ws/none.txt")
+try:
+    failing()
+except FileNotFoundError:
+    pass
+print("after")
+"""
+
+
+@pytest.mark.parametrize("level", ["causal", "strict"])
+def test_a_failure_of_ours_is_not_the_programs(level, tmp_path):
+    """Everything that the patches rely on is broken in turn, and the program runs on."""
+    ran = Ran(tmp_path)
+    ran.record(ROBUST, PLAYHEAD_LEVEL=level)
+    assert (ran.done.stdout, ran.done.stderr) == ("True\ngone at once\nafter\n", "")
