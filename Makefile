@@ -65,6 +65,7 @@ bench: .venv/ready .venv-bench/ready ## added latency and replay beside other to
 	@mkdir -p logs
 	.venv-bench/bin/python benchmarks/latency.py --json logs/latency.json
 	.venv-bench/bin/python benchmarks/recording.py --json logs/recording.json
+	.venv-bench/bin/python benchmarks/idle.py --json logs/idle.json
 	.venv-bench/bin/python benchmarks/replay.py --json logs/replay.json
 	$(BIN)/python benchmarks/goldens.py --json logs/goldens.json
 	.venv-bench/bin/python benchmarks/growth.py --json logs/growth.json

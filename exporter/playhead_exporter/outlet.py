@@ -66,6 +66,7 @@ class SpoolOutlet:
             memory_bytes=settings.spool_memory_bytes,
             on_begin=self._begin,
             wake_copier=self._wake_copier,
+            on_news=self._on_news,
             after_append=self._wait_for_disk if settings.spool_sync == "always" else None,
             disk_stalled=self._disk_problem,
             await_room=self._await_room,
@@ -165,6 +166,12 @@ class SpoolOutlet:
     def _wake_copier(self) -> None:
         if self._copier is not None:
             self._copier.wake()
+
+    def _on_news(self) -> None:
+        if self._copier is not None:
+            self._copier.news()
+        if self._shipper is not None:
+            self._shipper.news()
 
     def _disk_problem(self) -> str:
         return "" if self._copier is None else self._copier.stalled()

@@ -19,9 +19,15 @@ from typing import Any, Final, Protocol
 from opentelemetry import context as otel_context
 
 from playhead_semconv.facts import Delivery, digest_of
+from playhead_semconv.native import own_thread
 
 OWN_THREADS = "playhead-"
 """How the names of playhead's own threads begin: they have no lane."""
+
+
+def in_own_thread() -> bool:
+    """Whether a thread of playhead's own runs."""
+    return bool(own_thread()) or threading.current_thread().name.startswith(OWN_THREADS)
 
 
 class _Counts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import sys
@@ -24,6 +25,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.environment import is_kept
 from playhead_semconv.facts import ErrorRecord, Fact, digest_of
+from playhead_semconv.native import Bell, Thread
 from playhead_semconv.seams import Sink
 from playhead_semconv.settings import Settings
 
@@ -31,6 +33,23 @@ log = logging.getLogger(__name__)
 
 RunIds = Callable[[], tuple[bytes, bytes]]
 """Trace id (16 bytes) and span id (8 bytes) of the run root; asked again after a fork."""
+
+
+class Over:
+    """Whether a process has ended, and the wait of its heartbeat for that."""
+
+    def __init__(self) -> None:
+        self.told = False
+        self._bell = Bell()
+
+    def tell(self) -> None:
+        """It has."""
+        self.told = True
+        self._bell.ring()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Until it has; False after ``timeout_s``."""
+        return self._bell.wait(timeout_s) or self.told
 
 
 class Process:
@@ -60,7 +79,7 @@ class Process:
         self._sink = sink
         self._run = run or (lambda: (b"", b""))
         self._heartbeat_ms = settings.heartbeat_ms
-        self._over = threading.Event()
+        self._over = Over()
         self._parent = b""
         self._forked_in: dict[int, tuple[str, str]] = {}
         """In which exchange a thread is about to fork, and which process the fork goes on from."""
@@ -83,9 +102,9 @@ class Process:
 
     def end(self, exit_code: int | None, error: ErrorRecord | None = None) -> None:
         """Append the exit fact. Once."""
-        if self._over.is_set():
+        if self._over.told:
             return
-        self._over.set()
+        self._over.tell()
         attributes: dict[str, Any] = {**self.changed(), **self._imported.news()}
         if exit_code is not None:
             attributes[a.PLAYHEAD_PROCESS_EXIT_CODE] = exit_code
@@ -130,10 +149,9 @@ class Process:
             if origin and a.PLAYHEAD_ORIGIN_INSTANCE in attributes:
                 attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = origin
         self._append(e.PLAYHEAD_PROCESS_START, attributes)
-        name = f"{lanes.OWN_THREADS}heartbeat"
-        threading.Thread(target=self._beat, args=(self._over,), name=name, daemon=True).start()
+        Thread(f"{lanes.OWN_THREADS}heartbeat", functools.partial(self._beat, self._over)).start()
 
-    def _beat(self, over: threading.Event) -> None:
+    def _beat(self, over: Over) -> None:
         while not over.wait(self._heartbeat_ms / 1000):
             try:
                 self._append(e.PLAYHEAD_PROCESS_HEARTBEAT, self._imported.news())
@@ -151,9 +169,9 @@ class Process:
 
     def _after_fork(self) -> None:
         if threading.get_ident() in self._execs:
-            self._over.set()
-        if not self._over.is_set():
-            self._over = threading.Event()
+            self._over.tell()
+        if not self._over.told:
+            self._over = Over()
             self._imported = Imported(lambda path: self._redactor.places.text(path))
             self._start()
 

@@ -51,7 +51,7 @@ class Settings:
     spool_sync: str = _setting("never", "never, or always: wait for the disk at every fact.")
     export_interval_ms: int = _setting(200, "How often the shipper looks for something to send.")
     exit_flush_ms: int = _setting(3000, "How long a process that ends may wait for a healthy endpoint.")
-    heartbeat_ms: int = _setting(5000, "How often a living process says so.")
+    heartbeat_ms: int = _setting(30_000, "How often a living process says so.")
     data_dir: str = _setting("", "The receiver's data. Default: the user's data folder, playhead.")
     retention: str = _setting(
         "success=7d failure=30d flagged=90d test=1d",

@@ -63,7 +63,8 @@ def kill_once(folder: Path, seed: int) -> None:
 
         (instance,) = instances(running.store)
         tape = whole_tape(running.store, instance)
-        exchanges = list(tape.exchanges().values())
+        # What its libraries do while they are imported (trio runs ldconfig) is on the tape too.
+        exchanges = [one for one in tape.exchanges().values() if one.id.kind == "http"]
         asked = log.read_text().count("ask ")
         # A request is on the tape before it goes out.
         assert sent <= len(exchanges) <= asked

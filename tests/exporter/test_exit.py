@@ -137,11 +137,13 @@ def test_a_fork_over_grpc(settings):
         assert sorted(fact.body.inline for fact in endpoint.facts()) == [b"0", b"1", b"1"]
 
 
-def test_the_threads_can_be_recognised(settings):
+def test_the_threads_have_names_and_are_none_of_the_programs(settings):
     script = HEAD_OF_CHILD + (
-        "say(0)\nprint(json.dumps(sorted(t.name for t in threading.enumerate() if t.daemon)))\n"
+        "from playhead_semconv import native\n"
+        "say(0)\noutlet.flush(10)\n"
+        "print(json.dumps([native.threads(), threading.active_count()]))\n"
     )
-    assert run(script, settings)[1] == [["playhead-copier", "playhead-shipper"]]
+    assert run(script, settings)[1] == [[["playhead-copier", "playhead-shipper"], 1]]
 
 
 def test_no_grpc_is_imported_for_http(settings, endpoint):

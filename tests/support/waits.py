@@ -10,13 +10,16 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from playhead_semconv import native
+
 
 @contextmanager
 def waits() -> Iterator[list[float]]:
-    """Seconds that each wait of the calling thread may take: on conditions, threads, sleeps."""
+    """Seconds that each wait of the calling thread may take: on conditions, bells, threads, sleeps."""
     asked: list[float] = []
     mine = threading.get_ident()
     wait, join, sleep = threading.Condition.wait, threading.Thread.join, time.sleep
+    hear, end = native.Bell.wait, native.Thread.join
 
     def note(seconds: float | None) -> None:
         if threading.get_ident() == mine:
@@ -34,7 +37,17 @@ def waits() -> Iterator[list[float]]:
         note(seconds)
         sleep(seconds)
 
+    def noted_hear(self: Any, timeout_s: float | None = None) -> bool:
+        note(timeout_s)
+        return hear(self, timeout_s)
+
+    def noted_end(self: Any, timeout_s: float) -> bool:
+        note(timeout_s)
+        return end(self, timeout_s)
+
     with (
+        patch.object(native.Bell, "wait", noted_hear),
+        patch.object(native.Thread, "join", noted_end),
         patch.object(threading.Condition, "wait", noted_wait),
         patch.object(threading.Thread, "join", noted_join),
         patch.object(time, "sleep", noted_sleep),

@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Condition, Event, Thread
 
 from opentelemetry import context
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # pyright: ignore[reportPrivateUsage]
@@ -20,6 +19,7 @@ from playhead_exporter.spool.places import Places
 from playhead_exporter.spool.recovery import Left, take_left
 from playhead_exporter.spool.segments import LiveSegments, Segments
 from playhead_semconv.errors import ReceiverPath, ReceiverRefused
+from playhead_semconv.native import Bell, Changes, Thread
 
 REQUEST_TIMEOUT_S = 10.0
 FIRST_BACKOFF_S = 0.25
@@ -92,10 +92,12 @@ class Shipper:
         self._pending = pending
         self._backoff = Backoff()
         self._started = 0.0
-        self._wake = Event()
+        self._bell = Bell()
+        self._hurries = False
+        """Whether somebody waits for a round."""
         self._heard = False
         self._stopping = False
-        self._changed = Condition()
+        self._changed = Changes()
         self._rounds_begun = 0
         self._round_failed = 0
         """Number of the last round that failed."""
@@ -108,7 +110,7 @@ class Shipper:
         """Everything of our own before it is delivered."""
         self.own_facts = 0
         """How many facts of our own are delivered."""
-        self.thread = Thread(target=self._run, name="playhead-shipper", daemon=True)
+        self.thread = Thread("playhead-shipper", self._run)
 
     def start(self) -> None:
         """Begin to deliver."""
@@ -118,18 +120,25 @@ class Shipper:
     def stop(self, timeout_s: float) -> None:
         """Stop after the request in progress; wait at most ``timeout_s`` for it."""
         self._stopping = True
-        self._wake.set()
+        self._hurry()
         if self.thread.is_alive():
             self.thread.join(timeout_s)
+
+    def news(self) -> None:
+        """Something was appended after a rest."""
+        self._bell.ring()
+
+    def _hurry(self) -> None:
+        self._hurries = True
+        self._bell.ring()
 
     def meet(self, patience_s: float) -> bool:
         """Wait until the endpoint has answered for the first time; whether it takes what we send.
 
         Not longer than ``patience_s`` since the thread was started.
         """
-        with self._changed:
-            left_s = self._started + patience_s - time.monotonic()
-            self._changed.wait_for(lambda: self.standing is not None, max(0.0, left_s))
+        left_s = self._started + patience_s - time.monotonic()
+        self._changed.wait_for(lambda: self.standing is not None, max(0.0, left_s))
         return bool(self.standing)
 
     def flush(self, mark: Position | None, timeout_s: float, left: bool = False) -> bool:
@@ -141,19 +150,18 @@ class Shipper:
             return self._at(mark)
         if not self.thread.is_alive():
             return self._at(mark)
-        with self._changed:
-            begun, rounds = self._rounds_begun, self._left_rounds
-            if left:
-                self._left_due = 0.0
-            self._wake.set()
-            self._changed.wait_for(
-                lambda: (
-                    self._round_failed > begun
-                    or self._backoff.not_before > time.monotonic()
-                    or (self._at(mark) and (not left or self._left_rounds > rounds))
-                ),
-                timeout_s,
-            )
+        begun, rounds = self._rounds_begun, self._left_rounds
+        if left:
+            self._left_due = 0.0
+        self._hurry()
+        self._changed.wait_for(
+            lambda: (
+                self._round_failed > begun
+                or self._backoff.not_before > time.monotonic()
+                or (self._at(mark) and (not left or self._left_rounds > rounds))
+            ),
+            timeout_s,
+        )
         return self._at(mark) and self._round_failed <= begun
 
     def deliver_left_once(self, attempts: int) -> str:
@@ -183,15 +191,8 @@ class Shipper:
         context.attach(context.set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         transport: Transport | None = None
         own: Delivery | None = None
-        wait_s = 0.0
-        while True:
-            self._wake.wait(wait_s)
-            self._wake.clear()
-            if self._stopping:
-                break
-            if self._backoff.not_before > time.monotonic():
-                wait_s = self._backoff.not_before - time.monotonic()
-                continue
+        while not self._stopping:
+            self._hurries = False
             self._rounds_begun += 1
             try:
                 if transport is None:
@@ -201,10 +202,38 @@ class Shipper:
                 problem = self._round(own, transport)
             except Exception as unexpected:  # the thread must live: nobody would start another one
                 problem = TryLater(f"delivery failed: {unexpected!r}")
-            wait_s = self._interval_s if problem is None else self._backoff.failed(problem)
+            wait_s = None if problem is None else self._backoff.failed(problem)
             self._settle(problem)
+            if wait_s is None:
+                self._rest()
+            else:
+                self._pause(wait_s)
         if transport is not None:
             transport.close()
+
+    def _pause(self, wait_s: float) -> None:
+        """Wait so long, unless somebody hurries who need not wait for an endpoint that said when."""
+        until = time.monotonic() + wait_s
+        while not self._stopping and (left_s := until - time.monotonic()) > 0:
+            if self._hurries and self._backoff.not_before <= time.monotonic():
+                return
+            self._bell.wait(left_s)
+
+    def _rest(self) -> None:
+        """Until something is appended, and a while more, so that few requests take much; or is left."""
+        while not self._hurries and not self._has_news():
+            if self._live is not None:
+                self._live.rest()
+                if self._has_news():
+                    break
+            left_s = self._left_due - time.monotonic()
+            if left_s <= 0:
+                return
+            self._bell.wait(left_s)
+        self._pause(self._interval_s)
+
+    def _has_news(self) -> bool:
+        return self._live is not None and self._live.end() > self.position
 
     def _round(self, own: Delivery | None, transport: Transport) -> TryLater | Unwelcome | None:
         """Deliver all there is; None, or the answer that stopped it."""
@@ -247,10 +276,9 @@ class Shipper:
             if self._progress is not None:
                 self._progress(self.tally)
             if self._live is not None and delivery.instance == self._live.instance:
-                with self._changed:
-                    self.position = delivery.position
-                    self.own_facts = delivery.facts
-                    self._changed.notify_all()
+                self.position = delivery.position
+                self.own_facts = delivery.facts
+                self._changed.tell()
             if until is not None and delivery.position >= until:
                 return None
         return None
@@ -302,10 +330,9 @@ class Shipper:
             self._notices.say(
                 "endpoint", f"{problem.reason}; {self._pending()} facts wait in the spool, none lost"
             )
-        with self._changed:
-            if problem is not None or self._heard:
-                self.standing = problem is None
-                self._heard = problem is None
-            if problem is not None:
-                self._round_failed = self._rounds_begun
-            self._changed.notify_all()
+        if problem is not None or self._heard:
+            self.standing = problem is None
+            self._heard = problem is None
+        if problem is not None:
+            self._round_failed = self._rounds_begun
+        self._changed.tell()

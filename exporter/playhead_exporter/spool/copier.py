@@ -6,19 +6,21 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
-from threading import Condition, Event, Thread
 
 from playhead_exporter.notices import Notices
 from playhead_exporter.spool.budget import Budget
 from playhead_exporter.spool.head import Head
 from playhead_exporter.spool.places import FILE_MODE, Places, remove_file, segment_name
 from playhead_exporter.spool.spool import Spool
+from playhead_semconv.native import Bell, Changes, Thread
 
 PIECE_BYTES = 256 * 1024
 STALL_S = 0.02
 """A write that takes longer than this is a stall."""
 RETRY_S = 0.25
-"""How soon the disk is tried again after it refused."""
+"""How soon the disk is tried again after it refused, as long as something is appended."""
+LONGEST_RETRY_S = 30.0
+"""And else, at last."""
 
 Write = Callable[[int, memoryview, int], int]
 """``os.pwrite``: descriptor, data, offset; how many bytes were written."""
@@ -53,14 +55,15 @@ class Copier:
         self._fds: dict[int, int] = {}
         self._writing_since: float | None = None
         self._problem = ""
-        self._wake = Event()
+        self._bell = Bell()
+        self._retry_s = RETRY_S
+        self._hurries = False
+        """Whether somebody waits for a copy."""
         self._stopping = False
-        self._copied = Condition()
-        self._rounds = 0
-        self._asked = 0
+        self._copied = Changes()
         self._lost_said = 0
         self._instance = spool.instance
-        self.thread = Thread(target=self._run, name="playhead-copier", daemon=True)
+        self.thread = Thread("playhead-copier", self._run)
 
     def start(self) -> None:
         """Begin to copy."""
@@ -68,7 +71,12 @@ class Copier:
 
     def wake(self) -> None:
         """There is something to copy now."""
-        self._wake.set()
+        self._hurries = True
+        self._bell.ring()
+
+    def news(self) -> None:
+        """Something was appended after a rest: go on, and copy it with what follows soon."""
+        self._bell.ring()
 
     def stalled(self) -> str:
         """Why the disk takes nothing just now; empty if it does."""
@@ -83,19 +91,16 @@ class Copier:
             return True
         if self.stalled() or not self.thread.is_alive():
             return False
-        self._wake.set()
-        with self._copied:
-            return self._copied.wait_for(
-                lambda: head.copied >= upto or bool(self._problem), timeout_s
-            ) and (head.copied >= upto)
+        self.wake()
+        self._copied.wait_for(lambda: head.copied >= upto or bool(self._problem), timeout_s)
+        return head.copied >= upto
 
     def await_room(self, timeout_s: float) -> bool:
         """Wait until a head is copied and free again, at most ``timeout_s``; False if nobody copies."""
         if not self.thread.is_alive():
             return False
-        with self._copied:
-            self._wake.set()
-            self._copied.wait(timeout_s)
+        self.wake()
+        self._copied.wait(timeout_s)
         return True
 
     def flush(self, timeout_s: float) -> bool:
@@ -110,7 +115,7 @@ class Copier:
     def stop(self, timeout_s: float) -> None:
         """Stop after the round in progress; a copy that stalls is left behind."""
         self._stopping = True
-        self._wake.set()
+        self.wake()
         if self.thread.is_alive():
             self.thread.join(timeout_s)
         if not self.thread.is_alive():
@@ -120,14 +125,39 @@ class Copier:
 
     def _run(self) -> None:
         while not self._stopping:
-            self._wake.wait(RETRY_S if self._problem else self._interval_s)
-            self._wake.clear()
+            if not self._hurries:
+                self._pause()
+            self._hurries = False
             if self._spool.instance != self._instance:
                 return
             try:
                 self.round()
             except Exception as unexpected:  # the thread must live: nobody would start another one
                 self._refused(repr(unexpected), f"the spool cannot be copied: {unexpected!r}")
+
+    def _pause(self) -> None:
+        """Until the next round is due; where everything is copied, until something is appended."""
+        if not self._may_rest():
+            self._bell.wait(self._interval_s)
+            return
+        heard = self._bell.wait(self._retry_s if self._problem else None)
+        self._retry_s = RETRY_S if heard else min(2 * self._retry_s, LONGEST_RETRY_S)
+        if heard and not self._hurries:
+            self._bell.wait(RETRY_S if self._problem else self._interval_s)
+
+    def _may_rest(self) -> bool:
+        """Whether there is nothing to do unless something is appended, from now on."""
+        if not self._problem and not self._all_copied():
+            return False
+        self._spool.rests = True
+        return bool(self._problem) or self._all_copied()
+
+    def _all_copied(self) -> bool:
+        return self._spool.settled() and not any(
+            head.rolled or head.copied < head.written > head.first_frame
+            for head in list(self._spool.heads.values())
+            if not head.released
+        )
 
     def round(self) -> None:
         """Copy everything that is not yet on disk, then see to the next head and to losses."""
@@ -149,8 +179,9 @@ class Copier:
             self._problem = ""
             self._notices.over("disk", f"the spool {self._places.spool} is written again")
         self._writing_since = None
-        with self._copied:
-            self._copied.notify_all()
+        for number in [number for number in self._fds if number not in self._spool.heads]:
+            os.close(self._fds.pop(number))  # delivered before all of it was copied
+        self._copied.tell()
         self._spool.prepare()
         self._spool.settle_if_free()
         self._say_losses()
@@ -205,8 +236,7 @@ class Copier:
             os.close(fd)
         self._spool.heads.pop(head.number, None)
         head.remove()
-        with self._copied:
-            self._copied.notify_all()
+        self._copied.tell()
         if head.released or head.copied == 0:
             path = self._places.home(self._instance) / segment_name(head.number, "tape")
             remove_file(path)

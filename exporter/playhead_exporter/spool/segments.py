@@ -121,6 +121,10 @@ class LiveSegments:
         head = self._spool.heads.get(number)
         return Position(number, head.written if head is not None else 0)
 
+    def rest(self) -> None:
+        """Whoever delivers is to be told of the next append."""
+        self._spool.rests = True
+
     def load(self) -> Position:
         """A process begins with an empty tape."""
         return Position(0, 0)

@@ -10,7 +10,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from threading import Lock, get_ident
 from typing import Any
 
 import msgspec
@@ -24,6 +23,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
 from playhead_semconv.frames import HEAD, MAX_PAYLOAD_BYTES, Header, Record, SpanRecord, encode
+from playhead_semconv.native import get_ident, make_lock
 
 HEAD_BYTES = 1 << 20
 """Size of a head, unless one frame needs more."""
@@ -56,6 +56,7 @@ class Spool:
         memory_bytes: int,
         on_begin: Callable[[], None] = lambda: None,
         wake_copier: Callable[[], None] = lambda: None,
+        on_news: Callable[[], None] = lambda: None,
         after_append: Callable[[Head, int], None] | None = None,
         disk_stalled: Callable[[], str] = lambda: "",
         await_room: Callable[[float], bool] = lambda timeout_s: False,
@@ -66,6 +67,7 @@ class Spool:
         ``after_append`` is called, outside the lock, with the head and the position behind the frame.
         ``disk_stalled`` says why the disk takes nothing just now; empty if it does. ``await_room``
         returns when a head has become free, or after so many seconds; False if nobody copies.
+        ``on_news`` is called behind the first append after `rests` was set: who sleeps is to go on.
         """
         self.places = places
         self._resource = dict(resource)
@@ -73,6 +75,7 @@ class Spool:
         self._head_bytes = max(16384, min(HEAD_BYTES, memory_bytes // 4))
         self._on_begin = on_begin
         self._wake_copier = wake_copier
+        self._on_news = on_news
         self._after_append = after_append
         self._disk_stalled = disk_stalled
         self._await_room = await_room
@@ -92,7 +95,9 @@ class Spool:
         """Heads that are still needed in memory, by number."""
         self.segments: set[int] = set()
         """Numbers of the segments that are begun and not yet delivered."""
-        self._lock = Lock()
+        self.rests = False
+        """Set by the background threads that sleep until something is appended."""
+        self._lock = make_lock()
         self._writer = 0
         self._deferred: deque[Record] = deque()
         self._next = 0
@@ -142,6 +147,8 @@ class Spool:
                 self._writer = 0
         if self._deferred:
             self.settle()
+        if self.rests:
+            self._wakes()
         if self._after_append is not None and self._head is not None:
             self._after_append(self._head, self._head.written)
         return seq
@@ -164,6 +171,12 @@ class Spool:
                 self._writer = 0
         if self._deferred:
             self.settle()
+        if self.rests:
+            self._wakes()
+
+    def _wakes(self) -> None:
+        self.rests = False
+        self._on_news()
 
     def _give_number(self, fact: Fact) -> int:
         seq = self._next
@@ -339,6 +352,10 @@ class Spool:
         """`settle`, unless an append is in progress: that one may be waiting for the caller."""
         if not self._lock.locked() and (self._deferred or self._lost is not None):
             self.settle()
+
+    def settled(self) -> bool:
+        """Whether nothing waits for `settle`."""
+        return not self._deferred and self._lost is None
 
     def prepare(self) -> None:
         """Make the head that comes next, so that no append has to. For the copier."""

@@ -8,7 +8,6 @@ rides on `http.client` and begins the exchange itself (urllib3) has its answers 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
@@ -25,7 +24,7 @@ from playhead_instrumentation.boundaries.http_exchange import (
 from playhead_instrumentation.boundaries.http_framing import Framing, error_of
 from playhead_instrumentation.boundaries.http_streams import PlayedSocket, Tee
 from playhead_instrumentation.drivers.verdict import Played, Refused
-from playhead_instrumentation.lanes import OWN_THREADS, In, Outside, Shadow, current
+from playhead_instrumentation.lanes import In, Outside, Shadow, current, in_own_thread
 from playhead_instrumentation.patches import PATCHES, required
 from playhead_instrumentation.session import Session
 
@@ -51,7 +50,7 @@ def patch(module: ModuleType) -> None:
 def recording() -> Session | None:
     """The session, where an exchange that begins now is to be recorded; not for threads of our own."""
     session = http_exchange.recording()
-    if session is not None and threading.current_thread().name.startswith(OWN_THREADS):
+    if session is not None and in_own_thread():
         return None
     return session
 

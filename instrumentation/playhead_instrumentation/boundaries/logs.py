@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 from typing import Any, Final
 
 from opentelemetry.instrumentation.utils import is_instrumentation_enabled
@@ -39,4 +38,4 @@ def _own(name: str) -> bool:
     """Of what records, or of an exporter: not there at replay, or at other times."""
     if name.startswith(("playhead", "opentelemetry")) or not is_instrumentation_enabled():
         return True
-    return threading.current_thread().name.startswith(lanes.OWN_THREADS)
+    return lanes.in_own_thread()

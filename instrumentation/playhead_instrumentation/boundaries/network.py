@@ -12,7 +12,6 @@ import functools
 import logging
 import os
 import sys
-import threading
 from typing import Any, Final, cast
 
 from opentelemetry.instrumentation.utils import is_instrumentation_enabled
@@ -151,4 +150,4 @@ def _host(target: str) -> str:
 
 
 def _own() -> bool:
-    return threading.current_thread().name.startswith(lanes.OWN_THREADS)
+    return lanes.in_own_thread()

@@ -1,28 +1,28 @@
 """The background thread that ends spans.
 
 The caller's path hands over a reference and goes on; parsing bodies and ending the span happens here.
-Handing over wakes nobody, which costs the caller more than all the rest: the thread looks by itself.
+To wake a thread costs the caller more than all the rest, so the thread looks by itself as long as work
+comes up again and again. When none does it sleeps, and the next one who hands over wakes it.
 When it is not there (after fork, while the interpreter goes down) the work is done inline.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
-import time
 import weakref
 from collections import deque
 from typing import Protocol
 
 from playhead_instrumentation import at_fork
 from playhead_instrumentation.apart import apart
+from playhead_semconv.native import Bell, Changes, Thread, get_ident, make_lock
 
 log = logging.getLogger(__name__)
 
-BUSY_S = 0.02
-"""How soon the thread looks again when there was work."""
-IDLE_S = 0.1
-"""And when there was none."""
+PAUSE_S = 0.02
+"""How soon the thread looks again."""
+LOOKS = 10
+"""How often it looks in vain before it sleeps."""
 
 
 class Job(Protocol):
@@ -36,11 +36,30 @@ class Job(Protocol):
 class _Mark:
     """A job that tells when everything before it is done."""
 
-    def __init__(self) -> None:
-        self.reached = threading.Event()
+    def __init__(self, changes: Changes) -> None:
+        self._changes = changes
+        self.reached = False
 
     def finish(self) -> None:
-        self.reached.set()
+        self.reached = True
+        self._changes.tell()
+
+
+class _Waking:
+    """What the thread and its worker share; the thread does not keep the worker alive."""
+
+    def __init__(self) -> None:
+        self.bell = Bell()
+        self.changes = Changes()
+        self.sleeps = False
+        """Whether the thread must be woken."""
+        self.hurries = False
+        """Whether somebody waits for it."""
+
+    def hurry(self, _: object = None) -> None:
+        """Have it look at once."""
+        self.hurries = True
+        self.bell.ring()
 
 
 class Worker:
@@ -53,9 +72,10 @@ class Worker:
     def _start_afresh(self) -> None:
         # What the parent had handed over is the parent's to finish.
         self._jobs: deque[Job] = deque()
-        self._hurry = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._starting = threading.Lock()
+        self._waking = _Waking()
+        self._thread: Thread | None = None
+        self._runs_in = 0
+        self._starting = make_lock()
         self._inline_only = False
 
     def submit(self, job: Job) -> None:
@@ -63,6 +83,9 @@ class Worker:
         self._jobs.append(job)
         if self._thread is None or self._inline_only:
             self.run_inline()
+        elif self._waking.sleeps:
+            self._waking.sleeps = False
+            self._waking.bell.ring()
 
     def start(self) -> None:
         """Start the thread, where there is none yet. Called before work comes up, on a plain stack."""
@@ -70,12 +93,9 @@ class Worker:
             return
         try:
             if self._thread is None:
-                thread = threading.Thread(
-                    target=_run,
-                    args=(weakref.ref(self), self._hurry),
-                    name="playhead-spans",
-                    daemon=True,
-                )
+                waking = self._waking
+                reference = weakref.ref(self, waking.hurry)
+                thread = Thread("playhead-spans", lambda: _run(reference, waking))
                 thread.start()
                 self._thread = thread
         except RuntimeError:
@@ -93,21 +113,17 @@ class Worker:
             return self._drain(timeout_s)
 
     def _drain(self, timeout_s: float) -> bool:
-        thread = self._thread
-        if thread is None or not thread.is_alive() or thread is threading.current_thread():
+        thread, waking = self._thread, self._waking
+        if thread is None or not thread.is_alive() or self._runs_in == get_ident():
             self.run_inline()
             return True
-        mark = _Mark()
+        mark = _Mark(waking.changes)
         self._jobs.append(mark)
-        self._hurry.set()
-        deadline = time.monotonic() + timeout_s
-        while not mark.reached.wait(min(0.05, max(0.0, deadline - time.monotonic()))):
-            if not thread.is_alive():
-                self.run_inline()
-                return True
-            if time.monotonic() >= deadline:
-                return False
-        return True
+        waking.hurry()
+        waking.changes.wait_for(lambda: mark.reached or not thread.is_alive(), timeout_s)
+        if not mark.reached and not thread.is_alive():
+            self.run_inline()
+        return mark.reached
 
     def finish_inline(self) -> None:
         """From now on work in the thread that hands over: the process is about to end."""
@@ -125,18 +141,42 @@ class Worker:
             count += 1
             _finish(job)
 
+    def run_here(self) -> int:
+        """The same, in its own thread."""
+        self._runs_in = get_ident()
+        return self.run_inline()
 
-def _run(reference: weakref.ref[Worker], hurry: threading.Event) -> None:
+    def idle(self) -> bool:
+        """Whether nothing waits to be finished."""
+        return not self._jobs
+
+
+def _run(reference: weakref.ref[Worker], waking: _Waking) -> None:
     """Finish what comes, as long as the worker is there."""
-    pause_s = IDLE_S
+    looks = 0
     while True:
-        hurry.wait(pause_s)
-        hurry.clear()
+        if looks >= LOOKS and _may_sleep(reference, waking):
+            waking.bell.wait()
+            looks = 0
+        # Who woke us goes on first.
+        if not waking.hurries:
+            waking.bell.wait(PAUSE_S)
+        waking.hurries = False
         worker = reference()
         if worker is None:
             return
-        pause_s = BUSY_S if worker.run_inline() else IDLE_S
+        looks = 0 if worker.run_here() else looks + 1
         del worker
+
+
+def _may_sleep(reference: weakref.ref[Worker], waking: _Waking) -> bool:
+    """Whether nothing came since it was said that the thread must be woken."""
+    waking.sleeps = True
+    worker = reference()
+    if worker is not None and worker.idle() and not waking.hurries:
+        return True
+    waking.sleeps = False
+    return False
 
 
 def _finish(job: Job) -> None:

@@ -7,10 +7,12 @@ import threading
 import pytest
 from opentelemetry import trace
 from support.sessions import record
+from support.spools import eventually
 
 from playhead_instrumentation.spans.calls import Calls
 from playhead_instrumentation.spans.worker import Worker
 from playhead_semconv import events as e
+from playhead_semconv.native import own_thread
 
 
 class Note:
@@ -18,7 +20,12 @@ class Note:
         self.done, self.name = done, name
 
     def finish(self) -> None:
-        self.done.append((self.name, threading.current_thread().name))
+        self.done.append((self.name, own_thread() or threading.current_thread().name))
+
+
+class Told:
+    def __init__(self, ended: threading.Event) -> None:
+        self.finish = ended.set
 
 
 class Broken:
@@ -133,25 +140,27 @@ def test_after_fork_the_child_finishes_its_own_and_not_the_parents(worker):
     assert [name for name, _ in done] == ["parent"]
 
 
-def spans_thread() -> threading.Thread:
-    """The newest thread of a worker."""
-    alive = [one for one in threading.enumerate() if one.name == "playhead-spans" and one.is_alive()]
-    return max(alive, key=lambda thread: thread.native_id or 0)
-
-
 def test_the_thread_ends_with_its_worker():
     worker = Worker()
     worker.start()
-    thread = spans_thread()
+    thread = worker._thread
+    assert thread is not None and thread.is_alive()
     del worker
-    thread.join(20)
-    assert not thread.is_alive()
+    assert thread.join(20)
 
 
 def test_the_thread_ends_with_the_calls_whose_it_is():
     calls = Calls(lambda: trace.get_tracer("test"), lambda: lambda call: None)
     calls.worker.start()
-    thread = spans_thread()
+    thread = calls.worker._thread
+    assert thread is not None and thread.is_alive()
     del calls
-    thread.join(20)
-    assert not thread.is_alive()
+    assert thread.join(20)
+
+
+def test_one_that_sleeps_is_woken_by_the_next_job(worker):
+    for _ in range(3):
+        eventually(lambda: worker._waking.sleeps)
+        ended = threading.Event()
+        worker.submit(Told(ended))
+        assert ended.wait(20)

@@ -227,7 +227,7 @@ def test_the_doctor_prints_settings_and_their_origin(
     found = json.loads(done.out)["settings"]
     assert found["level"] == {"value": "causal", "origin": "environment (PLAYHEAD_LEVEL)"}
     assert found["data_dir"] == {"value": str(playhead.data_dir), "origin": "flag"}
-    assert found["heartbeat_ms"] == {"value": 5000, "origin": "default"}
+    assert found["heartbeat_ms"] == {"value": 30000, "origin": "default"}
     assert found["store"]["value"] == "postgresql://db/runs"
     assert "secret-token" not in done.out
     text = playhead("doctor", "--config").out
