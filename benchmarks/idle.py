@@ -1,7 +1,7 @@
 """What a recorded process costs while it does nothing: how often it wakes up, and its processor time.
 
-Each process makes one call of the OpenAI SDK over a transport that answers inside it, then waits. What is
-counted happens in a window after that: context switches of all its threads, as the kernel counts them
+Each process makes one call of the OpenAI SDK over a transport that answers inside it, then waits. What
+is counted happens in a window after that: context switches of all its threads, as the kernel counts them
 (``/proc/PID/task/*/status``), and processor time (``/proc/PID/stat``). ``off``: without playhead. The
 others: `opentelemetry-instrument` at each level, shipped to a process that answers and throws away;
 ``dead``: at level exchanges, and nobody listens.

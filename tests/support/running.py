@@ -53,7 +53,7 @@ def agent_environment(endpoint: str, spool: Path, provider: str, **more: str) ->
         "PLAYHEAD_SPOOL_DIR": str(spool),
         "PLAYHEAD_HEARTBEAT_MS": str(HEARTBEAT_MS),
         "PLAYHEAD_EXPORT_INTERVAL_MS": "20",
-        "PLAYHEAD_LEVEL": os.environ.get("TEST_LEVEL", "causal"),
+        "PLAYHEAD_LEVEL": "causal",
         "PLAYHEAD_QUIET": "1",
         "OPENAI_API_KEY": "test",
         "ANTHROPIC_API_KEY": "test",

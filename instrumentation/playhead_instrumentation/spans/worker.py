@@ -94,7 +94,7 @@ class Worker:
         try:
             if self._thread is None:
                 waking = self._waking
-                reference = weakref.ref(self, waking.hurry)
+                reference: weakref.ref[Worker] = weakref.ref(self, waking.hurry)
                 thread = Thread("playhead-spans", lambda: _run(reference, waking))
                 thread.start()
                 self._thread = thread

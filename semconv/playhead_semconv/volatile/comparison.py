@@ -16,10 +16,11 @@ from playhead_semconv.difference import SIDE_CHARS, Difference
 from playhead_semconv.volatile.documents import (
     Absent,
     Document,
-    Number,
     Unequal,
+    decoded,
     document,
     is_encoded,
+    is_number,
     pieces,
     unequal,
 )
@@ -143,7 +144,7 @@ class _Comparison:
 
     def _leaf(self, leaf: Unequal, kind: str) -> Unlike | None:
         one, other = leaf.recorded, leaf.now
-        if isinstance(one, Number) and isinstance(other, Number):
+        if is_number(one) and is_number(other):
             return self._number(leaf.path, str(one), str(other))
         if one is Absent.DEEP:
             return Unlike(leaf.path, one.value, one.value, "what is nested so deep is not compared")
@@ -167,8 +168,15 @@ class _Comparison:
         sides = pieces(recorded), pieces(now)
         if len(sides[0]) != len(sides[1]):
             return Unlike(path, *excerpts(recorded, now), "they have other parts")
-        for one, other in zip(*sides, strict=True):
-            found = None if one == other else self._text(path, one, other)
+        in_query = "?" not in now
+        for index, (one, other) in enumerate(zip(*sides, strict=True)):
+            in_query |= other == "?"
+            if one == other:
+                continue
+            if index % 2:
+                return Unlike(path, *excerpts(recorded, now), "they have other parts")
+            plain = decoded(one, in_query=in_query), decoded(other, in_query=in_query)
+            found = self._text(path, *plain)
             if found is not None:
                 return found
         return None

@@ -26,14 +26,17 @@ class Absent(Enum):
 
 
 class Number(str):
-    """A number of a JSON document, as it is written."""
+    """A number of a JSON document that is not a whole one, as it is written."""
 
     __slots__ = ()
 
 
+_LEAVES: Final = (str, int, Number, bool, type(None))
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A body that was read. ``value``: of JSON, with each number a `Number`; else a text."""
+    """A body that was read. ``value``: of JSON, with a `Number` for each float; else a text."""
 
     kind: Literal["json", "form", "text"]
     value: Any
@@ -104,17 +107,17 @@ def unequal(recorded: Document, now: Document) -> Iterator[Unequal]:
 
 
 def pieces(text: str) -> list[str]:
-    """A URL, a query string or a form, cut at its delimiters, which are pieces too, and decoded.
+    """A URL, a query string or a form, cut at its delimiters, which are every second piece.
 
     >>> pieces("GET /a%20b?c=%26")
-    ['GET', ' ', '', '/', 'a b', '?', 'c', '=', '&']
+    ['GET', ' ', '', '/', 'a%20b', '?', 'c', '=', '%26']
     """
-    found: list[str] = []
-    in_query = "?" not in text
-    for index, piece in enumerate(_DELIMITERS.split(text)):
-        in_query |= piece == "?"
-        found.append(piece if index % 2 else unquote_plus(piece) if in_query else unquote(piece))
-    return found
+    return _DELIMITERS.split(text)
+
+
+def decoded(piece: str, *, in_query: bool) -> str:
+    """A piece without its encoding. Behind the question mark, and in forms, a plus sign is a space."""
+    return unquote_plus(piece) if in_query else unquote(piece)
 
 
 def is_encoded(text: str) -> bool:
@@ -142,7 +145,9 @@ def _of_json(recorded: Any, now: Any) -> Iterator[Unequal]:
                 other = arrays[1][shared] if len(arrays[1]) > shared else Absent.ABSENT
                 left.append((Place(place, shared), depth, one, other))
             for index in range(shared - 1, -1, -1):
-                left.append((Place(place, index), depth + 1, arrays[0][index], arrays[1][index]))
+                one, other = arrays[0][index], arrays[1][index]
+                if one is not other and not (type(one) is type(other) in _LEAVES and one == other):
+                    left.append((Place(place, index), depth + 1, one, other))
         elif not _same(one, other):
             yield Unequal(place, one, other)
 
@@ -165,7 +170,9 @@ def _names(
                 yield Unequal(Place(place, name), Absent.ABSENT, value)
                 return
             yield Unequal(Place(place, name), known, name)
-        inner.append((Place(place, name), depth, recorded[known], value))
+        one = recorded[known]
+        if one is not value and not (type(one) is type(value) in _LEAVES and one == value):
+            inner.append((Place(place, name), depth, one, value))
     known = next(unmatched, None)
     if known is not None:
         yield Unequal(Place(place, known), recorded[known], Absent.ABSENT)
@@ -174,14 +181,19 @@ def _names(
 
 
 def _same(recorded: Any, now: Any) -> bool:
-    if type(recorded) is not type(now):
-        return False
-    if recorded == now or not isinstance(now, Number):
+    if type(recorded) is type(now) is not Number:
         return recorded == now
-    sides = (str(recorded), str(now))
-    if any(len(side) > 400 for side in sides) or all(side.lstrip("-").isdigit() for side in sides):
+    if not (is_number(recorded) and is_number(now)):
         return False
-    return float(sides[0]) == float(sides[1])
+    try:
+        return float(recorded) == float(now)
+    except OverflowError:
+        return False
+
+
+def is_number(value: Any) -> bool:
+    """Whether a leaf of a JSON document is a number."""
+    return type(value) is int or type(value) is Number
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -195,6 +207,4 @@ def _constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
-_JSON: Final = json.JSONDecoder(
-    object_pairs_hook=_object, parse_float=Number, parse_int=Number, parse_constant=_constant
-)
+_JSON: Final = json.JSONDecoder(object_pairs_hook=_object, parse_float=Number, parse_constant=_constant)

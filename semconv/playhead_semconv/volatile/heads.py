@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Container
 from typing import Final, Generic, TypeVar
 
 S = TypeVar("S", str, bytes)
@@ -27,6 +28,11 @@ class Heads(Generic[S, V]):
 
     def __len__(self) -> int:
         return len(self._sorted)
+
+    @property
+    def heads(self) -> Container[S]:
+        """What texts begin with: eight characters, or a whole one that is shorter."""
+        return self._found.keys()
 
     def get(self, text: S) -> V | None:
         """The value of ``text``."""

@@ -165,7 +165,8 @@ def _since_midnight(parts: dict[str, str | None]) -> Stretch | None:
     first = ((hours * 60 + int(minute)) * 60 + seconds) * SECOND_NS + int(part.ljust(9, "0"))
     if second is None:
         return first, first + 60 * SECOND_NS
-    return first, first + 10 ** (9 - len(part))
+    # From a float it is made by rounding, not by cutting.
+    return first - (500 if len(part) >= 6 else 0), first + 10 ** (9 - len(part))
 
 
 def _offset_ns(zone: str) -> int:

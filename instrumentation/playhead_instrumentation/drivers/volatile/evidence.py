@@ -30,6 +30,9 @@ MOST_DURATIONS: Final = 64
 SLACK_NS: Final = SECOND_NS
 """So much before the first fact and after the last one a recorded program may have read a clock."""
 
+SHORTEST_DURATION_S: Final = 5e-7
+"""Two reads of virtual time are a microsecond apart."""
+
 EPOCH_STEPS: Final = 1 << 22
 """Into so many steps a float of seconds since the epoch parts a second; so are differences of two."""
 
@@ -67,18 +70,18 @@ class Handed:
 
     def in_text(self, now: str, at: int, recorded: str, recorded_at: int, since: int) -> Found | str:
         """The span of a value that was handed out, and has its like on the tape."""
-        why = NOT_GIVEN
-        for start, end, form in self._candidates(now, at, since):
-            other = recorded_at - (at - start)
-            recorded_end = form.end(recorded, other)
+        given = next(self._candidates(now, at, since), None)
+        if given is not None:
+            # What was handed out as a whole is not looked for in parts.
+            start, end, form = given
+            recorded_end = form.end(recorded, recorded_at - (at - start))
             if recorded_end is None:
-                why = f"the recorded value is not of the form {form.name}"
-            elif end > at or recorded_end > recorded_at:
-                return Found(start, end, recorded_end, form)
+                return f"the recorded value is not of the form {form.name}"
+            return Found(start, end, recorded_end, form)
         found = self._instant(now, at, recorded, recorded_at, since)
         if found is None:
             found = self._number(now, at, recorded, recorded_at, since)
-        return why if found is None else found
+        return NOT_GIVEN if found is None else found
 
     def as_number(self, now: str, recorded: str) -> Form | str:
         """The form of a number that was handed out, and of the recorded one."""
@@ -108,11 +111,11 @@ class Handed:
                 if start < at:
                     break
                 continue
-            # The longest first: what a UUID has in common with the bytes it is made of is shorter.
-            for end, name in sorted(self._starting(now, start), key=lambda one: -one[0]):
-                form = form_of(name)
-                if form is not None and end > at:
-                    yield start, end, form
+            # The longest, the first of them: a UUID shares its beginning with the bytes it is made of.
+            longest = max(self._starting(now, start), key=lambda one: one[0], default=None)
+            form = None if longest is None else form_of(longest[1])
+            if longest is not None and form is not None and longest[0] > at:
+                yield start, longest[0], form
         yield from self._ending(now, at, since)
         yield from self._with_time(now, at, since)
 
@@ -160,14 +163,16 @@ class Handed:
         if end == at or len(tail) < SHORTEST or not _is_hex(tail):
             return
         for data in self._handed.ending_with(bytes.fromhex(tail)):
-            for text, _ in _written(data):
-                before = now[max(since, end - len(text)) : end].lower()
-                size = _shared(text[::-1], before[::-1])
-                span = now[end - size : end].lstrip("-")
-                name = hex_form(span) if len(span) >= SHORTEST else None
-                form = None if name is None else form_of(name)
-                if form is not None and end - len(span) <= at:
-                    yield end - len(span), end, form
+            whole = [text for text, _ in _written(data)]
+            before = [now[max(since, end - len(text)) : end].lower() for text in whole]
+            sizes = [_shared(one[::-1], two[::-1]) for one, two in zip(whole, before, strict=True)]
+            if any(size == len(text) for size, text in zip(sizes, whole, strict=True)):
+                continue  # it was found by its beginning, if it is one
+            span = now[end - max(sizes) : end].lstrip("-")
+            name = hex_form(span) if len(span) >= SHORTEST else None
+            form = None if name is None else form_of(name)
+            if form is not None and end - len(span) <= at:
+                yield end - len(span), end, form
 
     def _with_time(self, now: str, at: int, since: int) -> Iterator[tuple[int, int, Form]]:
         """Ids with an instant that was handed out: UUIDs of versions 1, 6 and 7, ULIDs, ObjectIds."""
@@ -233,6 +238,9 @@ class Handed:
 
     def _was_recorded(self, form: Form, recorded: str) -> bool:
         if form.kind == "duration":
+            # Literals like 1e-06 have few digits, durations have many.
+            if significant(recorded) < 4:
+                return False
             return self._recorded_ns is None or _duration_ns(form, recorded) <= (
                 self._recorded_ns[1] - self._recorded_ns[0] + 2 * SLACK_NS
             )
@@ -319,7 +327,7 @@ class Handed:
     def _lasted(self, duration_s: float, power: int) -> bool:
         """``power``: of ten, of what the last digit says, in nanoseconds."""
         self._durations += 1
-        if self._durations > MOST_DURATIONS:
+        if self._durations > MOST_DURATIONS or duration_s < SHORTEST_DURATION_S:
             return False
         steps = duration_s * EPOCH_STEPS
         around_ns = 500.0 if abs(steps - round(steps)) < 1e-5 or power > 0 else 2.0
@@ -344,8 +352,7 @@ def _as_bytes(data: bytes) -> Iterator[bytes]:
 def _written(data: bytes) -> Iterator[tuple[str, str]]:
     """A draw in hex and the UUID of version 4 that is made of it, each way to write them; the
     version."""
-    text = data.hex()
-    yield text, "-"
+    yield data.hex(), "-"
     if len(data) == 16:
         made = uuid.UUID(bytes=data, version=4)
         yield made.hex, "4"

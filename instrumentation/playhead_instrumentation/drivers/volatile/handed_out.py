@@ -181,7 +181,8 @@ class HandedOut:
         """Whether two of the last reads are so far apart, ``around_ns`` more or less."""
         with self._lock:
             times = sorted(self._recent)
-        least, most = duration_ns - around_ns, duration_ns + around_ns
+        # Whole numbers: a float of so many nanoseconds is exact to a quarter of a microsecond.
+        least, most = math.floor(duration_ns - around_ns), math.ceil(duration_ns + around_ns)
         later = 0
         for time_ns in times:
             later = bisect_left(times, time_ns + least, later)

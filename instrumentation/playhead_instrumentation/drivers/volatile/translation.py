@@ -14,8 +14,7 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from playhead_semconv.volatile import Pair
-from playhead_semconv.volatile.forms import SHORTEST
-from playhead_semconv.volatile.heads import Heads
+from playhead_semconv.volatile.heads import HEAD, Heads
 
 _RUN: Final = re.compile(rb"[0-9A-Za-z_+/.-]{8,}")
 """Values stand in these: no value has anything else among its first characters."""
@@ -40,7 +39,7 @@ class Translation:
     def put(self, pair: Pair) -> None:
         """Replace the recorded value of a pair from now on, where it can be."""
         recorded, now = pair.recorded.encode(), pair.now.encode()
-        if len(recorded) == len(now) >= SHORTEST and _HEAD.match(recorded):
+        if len(recorded) == len(now) >= HEAD and _HEAD.match(recorded):
             self._heads.put(recorded, now)
 
     def drop(self, pair: Pair) -> None:
@@ -80,13 +79,12 @@ class Translation:
         """Where values stand, from the first on, the longest that begins there; none in another."""
         if not self._heads:
             return
-        at = self._heads.at
+        heads = self._heads.heads
         past = 0
         for run in _RUN.finditer(data):
-            for start in range(run.start(), run.end() - SHORTEST + 1):
-                if start < past:
-                    continue
-                found = at(data, start)
+            starts = range(run.start(), run.end() - HEAD + 1)
+            for start in [start for start in starts if data[start : start + HEAD] in heads]:
+                found = self._heads.at(data, start) if start >= past else ()
                 if found:
                     past, now = found[0]
                     yield start, past, now
