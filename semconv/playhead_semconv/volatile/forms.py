@@ -14,7 +14,7 @@ A form has a name, which is all that a tape keeps of it:
 | ``time:dddd-dd-dd`` | an instant of that layout (`instants`) |
 | ``epoch:s``, ``:ms``, ``:us``, ``:ns`` | whole numbers; ``epoch:s.f``, ``epoch:ms.f`` floats |
 | ``count:s``, ``count:ns`` | what a clock with an arbitrary zero says |
-| ``duration:s`` | a float, at least six digits behind the point; of seconds or of milliseconds |
+| ``duration:s``, ``duration:ms`` | floats |
 
 Lengths are exact, but for numbers; what is random has at least eight characters, a whole number six, so
 that nothing is taken for it by chance. A name that fits none of these is no form.
@@ -43,8 +43,9 @@ SHORTEST_NUMBER: Final = 6
 LONGEST: Final = 8192
 """Characters of the longest value that is ever volatile."""
 
-DIGITS_APART: Final = 3
-"""By so many digits two random whole numbers of one origin differ in length."""
+DIGITS_APART: Final = 6
+"""By so many digits two random whole numbers of one origin differ in length at most; one in a million
+differs by more."""
 
 _GREGORIAN_NS: Final = 12_219_292_800 * SECOND_NS
 """From the zero of UUIDs with a time, in 1582, to the epoch."""
@@ -197,8 +198,6 @@ def _fits(form: Form, number: str) -> bool:
         return significant(number) >= 8 and float(number) < 1
     if kind == "float":
         return significant(number) >= 8
-    if kind == "duration":
-        return decimals(number) >= 6
     return form.name != "count:s" or decimals(number) >= 6
 
 

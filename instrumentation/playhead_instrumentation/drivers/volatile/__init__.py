@@ -10,6 +10,11 @@ that no recording answers exactly, a player asks `Volatile`::
     else:
         ...  # an `Unlike` says where and why: the next candidate, or a divergence
 
+Not recognised, and so a difference: what is computed of a value (a hash, a sum, a time an hour from
+now), durations that were rounded to fewer than five digits behind the point, whole numbers of fewer than
+32 random bits, choices of a list, base32 and base58, bytes that are no text, times without a zone in one
+that is neither UTC nor local nor was told.
+
 What a form is, where requests differ, and the check of pairs by whoever reads the tape, are in
 `playhead_semconv.volatile`.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from playhead_instrumentation.drivers.volatile.handed_out import HandedOut
@@ -38,6 +38,8 @@ EPOCH_STEPS: Final = 1 << 22
 
 NOT_GIVEN: Final = "no clock and no entropy gave the value of now to the program"
 
+NOT_RECORDED: Final = "the recorded time is not of the time of the recording"
+
 _TOKEN: Final = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_+/")
 _HEX_RUN = re.compile(r"[0-9a-fA-F-]*")
 _IDS: Final = (
@@ -50,7 +52,6 @@ _IDS: Final = (
 )
 _BEHIND_ID = re.compile(r"[0-9A-Za-z]")
 _URLSAFE: Final = str.maketrans("+/", "-_")
-_BASE64_RUN = re.compile(r"[A-Za-z0-9+/_-]*")
 _PADDING = re.compile(r"={0,2}")
 
 
@@ -58,12 +59,17 @@ class Handed:
     """The evidence of one comparison."""
 
     def __init__(
-        self, handed_out: HandedOut, known: Heads[str, Pair], recorded_ns: Stretch | None
+        self,
+        handed_out: HandedOut,
+        known: Heads[str, Pair],
+        lasted: Mapping[tuple[str, str], str],
+        recorded_ns: Stretch | None,
     ) -> None:
-        """``known``: pairs that were accepted before, by the value of now. ``recorded_ns``: when the
-        recording was made; None: not known."""
+        """``known``: pairs that were accepted before, by the value of now. ``lasted``: the form of such
+        durations, by both values. ``recorded_ns``: when the recording was made; None: not known."""
         self._handed = handed_out
         self._known = known
+        self._lasted_before = lasted
         self._recorded_ns = recorded_ns
         self._durations = 0
         self._offsets_ns = [offset * SECOND_NS for offset in handed_out.offsets_s()]
@@ -74,9 +80,12 @@ class Handed:
         if given is not None:
             # What was handed out as a whole is not looked for in parts.
             start, end, form = given
-            recorded_end = form.end(recorded, recorded_at - (at - start))
+            other = recorded_at - (at - start)
+            recorded_end = form.end(recorded, other)
             if recorded_end is None:
                 return f"the recorded value is not of the form {form.name}"
+            if not self._was_recorded(form, recorded[other:recorded_end]):
+                return NOT_RECORDED
             return Found(start, end, recorded_end, form)
         found = self._instant(now, at, recorded, recorded_at, since)
         if found is None:
@@ -86,14 +95,17 @@ class Handed:
     def as_number(self, now: str, recorded: str) -> Form | str:
         """The form of a number that was handed out, and of the recorded one."""
         why = NOT_GIVEN
-        for name, was_given in self._forms_of(now):
+        before = form_of(self._lasted_before.get((recorded, now), ""))
+        if before is not None:
+            return before
+        for name, was_given in self._forms_of(now, recorded):
             form = form_of(name)
             if form is None or not form.fits(now) or not was_given():
                 continue
             if not form.fits(recorded):
                 why = f"the recorded value is not of the form {form.name}"
             elif not self._was_recorded(form, recorded):
-                why = "the recorded time is not of the time of the recording"
+                why = NOT_RECORDED
             else:
                 return form
         if len(now) in (8, 14) and now.isdigit():
@@ -204,26 +216,31 @@ class Handed:
                 continue
             other = recorded_at - (at - start)
             on_tape = instant_at(recorded, other)
-            if on_tape is None or on_tape.layout != instant.layout:
-                return "the recorded value is not an instant that is written alike"
             form = form_of(f"time:{instant.layout}")
             why = self._why_not(instant, on_tape)
-            return why if why or form is None else Found(start, instant.end, on_tape.end, form)
+            if why or on_tape is None or form is None:
+                return why
+            return Found(start, instant.end, on_tape.end, form)
         return None
 
-    def _why_not(self, now: Instant, recorded: Instant) -> str:
-        """Empty where both are instants of their time, in the same zone."""
-        given = False
-        for stretch, on_tape in zip(now.readings, recorded.readings, strict=True):
-            for offset in (0,) if now.zoned else self._offsets_ns:
-                first, past = stretch[0] - offset, stretch[1] - offset
-                has = self._handed.has_time_of_day if now.of_day else self._handed.has_time
-                if not has(first, past):
-                    continue
-                given = True
-                if self._is_recorded(on_tape[0] - offset, on_tape[1] - offset, now.of_day):
-                    return ""
-        return "the recorded time is not of the time of the recording" if given else NOT_GIVEN
+    def _why_not(self, now: Instant, recorded: Instant | None) -> str:
+        """Empty where both are instants of their time, written alike, in the same zone."""
+        has = self._handed.has_time_of_day if now.of_day else self._handed.has_time
+        given = [
+            (index, offset)
+            for index, (first, past) in enumerate(now.readings)
+            for offset in ((0,) if now.zoned else self._offsets_ns)
+            if has(first - offset, past - offset)
+        ]
+        if not given:
+            return NOT_GIVEN
+        if recorded is None or recorded.layout != now.layout:
+            return "the recorded value is not an instant that is written alike"
+        for index, offset in given:
+            first, past = recorded.readings[index]
+            if self._is_recorded(first - offset, past - offset, now.of_day):
+                return ""
+        return NOT_RECORDED
 
     def _is_recorded(self, first_ns: int, past_ns: int, of_day: bool = False) -> bool:
         if self._recorded_ns is None:
@@ -238,9 +255,6 @@ class Handed:
 
     def _was_recorded(self, form: Form, recorded: str) -> bool:
         if form.kind == "duration":
-            # Literals like 1e-06 have few digits, durations have many.
-            if significant(recorded) < 4:
-                return False
             return self._recorded_ns is None or _duration_ns(form, recorded) <= (
                 self._recorded_ns[1] - self._recorded_ns[0] + 2 * SLACK_NS
             )
@@ -259,19 +273,18 @@ class Handed:
         while start <= at:
             found = NUMBER.match(now, start)
             other = NUMBER.match(recorded, recorded_at - (at - start))
-            is_behind = other is None or other.end() <= recorded_at
-            if found is None or found.end() < at or (found.end() == at and is_behind):
+            if found is None or other is None or found.end() < at:
                 start += 1
                 continue
-            if other is None:
-                return "the recorded value is no number"
+            if found.end() == at and other.end() == recorded_at:
+                return None
             form = self.as_number(found[0], other[0])
             if isinstance(form, str):
                 return form
             return Found(start, found.end(), other.end(), form)
         return None
 
-    def _forms_of(self, number: str) -> Iterator[tuple[str, Callable[[], bool]]]:
+    def _forms_of(self, number: str, recorded: str) -> Iterator[tuple[str, Callable[[], bool]]]:
         """The forms that a number may have, and whether it was handed out as such."""
         known = self._known.get(number)
         if known is not None:
@@ -296,8 +309,10 @@ class Handed:
             yield epoch, lambda: self._has_stretch(epoch, number)
         if decimals(number) >= 6:
             yield "count:s", lambda: self._counted(value, number)
-            yield "duration:s", lambda: self._lasted(value, 9 - decimals(number))
-            yield "duration:ms", lambda: self._lasted(value / 1e3, 6 - decimals(number))
+        # A duration has noise in its digits; in virtual time it may have few.
+        if decimals(recorded) >= 5 and significant(recorded) >= 4:
+            yield "duration:s", lambda: self._lasted(value)
+            yield "duration:ms", lambda: self._lasted(value / 1e3)
 
     def _has_stretch(self, name: str, number: str) -> bool:
         form = form_of(name)
@@ -324,14 +339,14 @@ class Handed:
         count, around = round(value * 1e9), 10 ** max(0, 9 - decimals(number)) + 200
         return self._handed.has_count(count - around, count + around)
 
-    def _lasted(self, duration_s: float, power: int) -> bool:
-        """``power``: of ten, of what the last digit says, in nanoseconds."""
+    def _lasted(self, duration_s: float) -> bool:
         self._durations += 1
         if self._durations > MOST_DURATIONS or duration_s < SHORTEST_DURATION_S:
             return False
-        steps = duration_s * EPOCH_STEPS
-        around_ns = 500.0 if abs(steps - round(steps)) < 1e-5 or power > 0 else 2.0
-        return self._handed.has_duration(duration_s * 1e9, max(10.0**power, around_ns))
+        # Floats since the epoch differ in such steps; other clocks exactly, or they are rounded.
+        steps = (duration_s * EPOCH_STEPS, duration_s * 1e6)
+        is_rough = any(abs(number - round(number)) < 1e-5 for number in steps)
+        return self._handed.has_duration(duration_s * 1e9, 500.0 if is_rough else 2.0)
 
 
 def _duration_ns(form: Form, number: str) -> float:
@@ -350,14 +365,13 @@ def _as_bytes(data: bytes) -> Iterator[bytes]:
 
 
 def _written(data: bytes) -> Iterator[tuple[str, str]]:
-    """A draw in hex and the UUID of version 4 that is made of it, each way to write them; the
-    version."""
+    """A draw in hex, and the UUIDs that are made of it, each way to write them; and their version."""
     yield data.hex(), "-"
     if len(data) == 16:
-        made = uuid.UUID(bytes=data, version=4)
+        made, as_it_is = uuid.UUID(bytes=data, version=4), uuid.UUID(bytes=data)
         yield made.hex, "4"
         yield str(made), "4"
-        yield str(uuid.UUID(bytes=data)), "-"
+        yield str(as_it_is), str(as_it_is.version) if as_it_is.version in (1, 6, 7) else "-"
 
 
 def _shared(text: str, other: str) -> int:

@@ -18,6 +18,7 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Final, cast
 
+from playhead_instrumentation import at_fork
 from playhead_instrumentation.drivers.volatile.stretches import Stretches
 from playhead_semconv.volatile.forms import SHORTEST
 from playhead_semconv.volatile.heads import Heads
@@ -67,6 +68,11 @@ class HandedOut:
         self._floats: OrderedDict[float, None] = OrderedDict()
         self._texts: OrderedDict[str, None] = OrderedDict()
         self._text_heads: Heads[str, None] = Heads()
+        at_fork.in_child(self._forked)
+
+    def _forked(self) -> None:
+        # Whoever held it is not in this process.
+        self._lock._at_fork_reinit()  # type: ignore[attr-defined]
 
     def __bool__(self) -> bool:
         """Whether anything was handed out."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from playhead_instrumentation import at_fork
 from playhead_instrumentation.drivers.volatile.evidence import Handed
 from playhead_instrumentation.drivers.volatile.handed_out import HandedOut
 from playhead_instrumentation.drivers.volatile.translation import Stream, Translation, translated_parts
@@ -53,7 +55,15 @@ class Volatile:
         self._bijection = Bijection(most_pairs)
         self._known: Heads[str, Pair] = Heads()
         """By the value of now."""
+        self._lasted: OrderedDict[tuple[str, str], str] = OrderedDict()
+        """Durations that were accepted: they go on in a conversation when their reads are forgotten."""
+        self._most_pairs = most_pairs
         self._translation = Translation()
+        at_fork.in_child(self._forked)
+
+    def _forked(self) -> None:
+        # Whoever held it is not in this process.
+        self._lock._at_fork_reinit()  # type: ignore[attr-defined]
 
     def __len__(self) -> int:
         return len(self._bijection)
@@ -73,7 +83,8 @@ class Volatile:
         """
         self._handed_out.settle()
         with self._lock:
-            found = compare(recorded, now, Handed(self._handed_out, self._known, self._recorded_ns))
+            handed = Handed(self._handed_out, self._known, self._lasted, self._recorded_ns)
+            found = compare(recorded, now, handed)
             return found if isinstance(found, Unlike) else self._checked(found)
 
     def accept(self, proposal: Proposal) -> Unlike | None:
@@ -91,6 +102,12 @@ class Volatile:
             for pair in new:
                 self._known.put(pair.now, pair)
                 self._translation.put(pair)
+            for recorded, now, name in proposal.pairs:
+                if name.startswith("duration:"):
+                    self._lasted[recorded, now] = name
+                    self._lasted.move_to_end((recorded, now))
+            while len(self._lasted) > self._most_pairs:
+                self._lasted.popitem(last=False)
         return None
 
     def translated(self, data: bytes) -> bytes:

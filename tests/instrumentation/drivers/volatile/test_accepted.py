@@ -183,8 +183,22 @@ def test_ids_with_a_time_in_them():
         )
     sides = [" ".join(one) for one in ids]
     assert [one.form for one in replay.accepts(*sides)] == ["uuid:7", "ulid", "objectid"]
-    older = [one.replace(ids[0][0], "019a0000-0000-7abc-8def-0123456789ab") for one in sides]
-    assert "time" not in replay.refuses(older[0], sides[1]).path
+    old = "01935341-6000-7abc-8def-0123456789ab 01JD8Z7N6Q3V0B5H4M2K9T8R7W 6743f2a5e4b0c1d2e3f4a5b6"
+    for index, older in enumerate(old.split()):
+        replay = Replay()
+        replay.reads(4.0)
+        assert "time of the recording" in replay.refuses(older, ids[1][index]).why
+        assert replay.refuses(ids[0][index], older).why.startswith("no clock")
+
+
+def test_a_uuid_that_was_noted_whole():
+    for version in (1, 7):
+        replay = Replay(None)
+        now = uuid.UUID(f"01935341-6000-{version}abc-8def-0123456789ab")
+        replay.handed_out.note_bytes(now.bytes)
+        recorded = f"01935341-5000-{version}123-8fff-0123456789ff"
+        assert replay.accepts(recorded, str(now))[0].form == f"uuid:{version}"
+        replay.refuses("0d6f0a1e-5b1c-4c63-9a53-0f3f6b7f3c11", str(now))
 
 
 def crockford(number: int, length: int) -> str:
@@ -199,7 +213,21 @@ def test_a_duration_between_two_reads():
     assert found[0].form == "duration:s"
     replay.accepts({"took": 0.8312345678901}, {"took": 2.249997})
     replay.accepts("took 0.831234s", "took 2.249997s")
+    replay.reads(3.25002)
+    replay.accepts({"took": 0.83123}, {"took": 2e-05})
+    replay.accepts({"took_ms": 831.2345678901}, {"took_ms": 0.02})
+    replay.refuses({"took": 0.8312}, {"took": 2e-05})
+    replay.refuses({"took": 31.2345678901 * 2}, {"took": 2e-05})
     replay.accepts({"ms": 831.2345678901}, {"ms": 2249.9969999999})
+
+
+def test_a_duration_goes_on_in_a_conversation():
+    replay = Replay()
+    replay.reads(1.0, 3.25)
+    replay.accepts({"took": 0.8312345678901}, {"took": 2.25})
+    replay.reads(*(4 + number / 97 for number in range(1000)))
+    replay.accepts(["took 0.8312345678901s"], ["took 2.25s"])
+    replay.refuses(["took 0.7312345678901s"], ["took 2.25s"])
 
 
 def test_what_a_clock_with_an_arbitrary_zero_said():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import uuid
 
@@ -111,3 +112,29 @@ def test_threads_that_accept_at_once_agree():
         one.join()
     assert len(done) == 1
     assert len(replay.volatile) == 50
+
+
+def test_a_forked_child_goes_on():
+    replay = Replay()
+    now, _ = two(replay)
+    held, thread_holds = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with replay.volatile._lock, replay.handed_out._lock:  # pyright: ignore[reportPrivateUsage]
+            thread_holds.set()
+            held.wait()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert thread_holds.wait(30)
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            replay.accepts(ONE, now)
+            status = 0
+        finally:
+            os._exit(status)
+    held.set()
+    holder.join()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
