@@ -13,6 +13,8 @@ from typing import Any
 
 from playhead_semconv.errors import UsageError
 
+_ROOM = os.path.join(os.path.dirname(__file__), "")
+
 
 @dataclass(frozen=True, slots=True)
 class Program:
@@ -134,9 +136,20 @@ def _say_nothing(*_: object) -> None:
 
 
 def _report(error: BaseException) -> None:
-    inside: TracebackType | None = error.__traceback__
-    while inside is not None and inside.tb_frame.f_code.co_filename == __file__:
-        inside = inside.tb_next
+    inside = _without_ours(error.__traceback__)
     error = error.with_traceback(inside)
     sys.last_type, sys.last_value, sys.last_traceback = type(error), error, inside
     sys.excepthook(type(error), error, inside)
+
+
+def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of what is patched, as the program knows it."""
+    frames: list[TracebackType] = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(_ROOM):
+            frames.append(trace)
+        trace = trace.tb_next
+    kept: TracebackType | None = None
+    for one in reversed(frames):
+        kept = TracebackType(kept, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return kept

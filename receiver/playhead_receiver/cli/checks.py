@@ -23,6 +23,7 @@ from playhead_receiver.lock import running
 from playhead_receiver.store.retention import policy_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.boundaries import BOUNDARIES, Boundary, has, selected
 from playhead_semconv.coverage import WRAP
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.folds import level_of
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from playhead_replay import Run
     from playhead_semconv.settings import Settings
 
-Mark = Literal["good", "warning", "bad"]
+Mark = Literal["good", "warning", "bad", "off"]
 
 PROBE_TIMEOUT_S = 20
 REACH_TIMEOUT_S = 2
@@ -90,6 +91,29 @@ def check_interpreter(python: str) -> Iterator[Finding]:
             yield Finding("bad", f"{name} is not installed there", f"{path} -m pip install {name}")
     clients = [f"{name} {found[name]}" for name in PROBED[3:] if name in found]
     yield Finding("good", "recorded there: " + (", ".join(clients) or "nothing that is installed"))
+
+
+def check_boundaries(session: Session) -> Iterator[Finding]:
+    """What is recorded at the level in force, and what is not, row by row of the table."""
+    level = session.settings.recording_level
+    on = selected(level, session.settings.boundaries)
+    origin = session.resolved.origins["level"]
+    if origin == "default":
+        origin += "; playhead record has strict"
+    yield Finding("good", f"level {level} ({origin}): {len(on)} of {len(BOUNDARIES)} boundaries")
+    width = max(len(row.name) for row in BOUNDARIES)
+    for row in BOUNDARIES:
+        if row in on:
+            yield Finding("good", f"{row.name:<{width}}  {row.facts}")
+        else:
+            why = "left out by the setting boundaries" if has(level, row) else _had_with(row)
+            yield Finding("off", f"{row.name:<{width}}  off: {why}")
+
+
+def _had_with(row: Boundary) -> str:
+    """What a recording has to be told, to have it."""
+    ways = [f"level {row.level}"] if row.level is not None else []
+    return " or ".join([*ways, f"boundaries +{row.name}"] if row.choice == "choice" else ways)
 
 
 def check_script(script: Path) -> Iterator[Finding]:

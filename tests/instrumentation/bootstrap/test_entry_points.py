@@ -127,9 +127,9 @@ def test_quiet_and_disabled(program):
             "level from environment (PLAYHEAD_LEVEL) is 'hard', not exchanges, causal or strict",
         ),
         (
-            {"PLAYHEAD_BOUNDARIES": "+clocks"},
+            {"PLAYHEAD_BOUNDARIES": "+clok"},
             "",
-            "boundaries: there is no 'clocks'; did you mean clock?",
+            "boundaries: there is no 'clok'; did you mean clock?",
         ),
         ({}, '[tool.playhead]\ncontent = "off"\n', "content from {file} is 'off', not full or metadata"),
         ({}, "[tool.playhead]\nqiet = true\n", "unknown setting qiet in {file}; did you mean quiet?"),
@@ -268,21 +268,28 @@ def test_a_module(program):
 
 
 EXITS = {
-    "import sys; sys.exit(3)": (3, 3, None),
-    "import sys; sys.exit('gone')": (1, 1, None),
-    "raise ValueError('no order')": (1, 1, "ValueError"),
-    "pass": (0, 0, None),
+    "import sys; sys.exit(3)": (3, ("SystemExit", "3"), "exit status 3"),
+    "import sys; sys.exit('gone')": (1, ("SystemExit", "gone"), "gone"),
+    "import sys; sys.exit()": (0, (None, None), ""),
+    "raise ValueError('no order')": (1, ("ValueError", "no order"), "no order"),
+    "x = = 1": (1, ("SyntaxError", "invalid syntax (agent.py, line 1)"), None),
+    "pass": (0, (None, None), ""),
 }
 
 
 @pytest.mark.parametrize("ending", EXITS)
 def test_how_the_process_ended(program, ending):
-    returncode, code, error = EXITS[ending]
-    run = program(STEP + ending + "\n")
-    assert run.instrumented().returncode == returncode
-    (ended,) = run.facts(e.PLAYHEAD_PROCESS_EXIT)
-    assert ended.attributes[a.PLAYHEAD_PROCESS_EXIT_CODE] == code
-    assert ended.attributes.get(a.PLAYHEAD_ERROR_QUALNAME) == error
+    code, error, said = EXITS[ending]
+    for launcher in (("opentelemetry-instrument", "python"), RECORD):
+        run = program(f"{ending}\n" if said is None else f"{STEP}{ending}\n")
+        assert run.run(*launcher, "agent.py").returncode == code
+        (ended,) = run.facts(e.PLAYHEAD_PROCESS_EXIT)
+        assert ended.attributes[a.PLAYHEAD_PROCESS_EXIT_CODE] == code
+        names = a.PLAYHEAD_ERROR_QUALNAME, a.PLAYHEAD_ERROR_MESSAGE
+        assert tuple(ended.attributes.get(name) for name in names) == error
+        root = run.span("run agent.py")  # also of a program that did nothing but fail
+        assert attributes(root).get(a.ERROR_TYPE) == error[0]
+        assert root.status.message == (error[1] if said is None else said)
 
 
 def test_os_exit_leaves_the_facts(program):

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -186,12 +187,132 @@ def test_a_program_that_a_signal_kills_is_reported_by_the_same_signal(
     assert done.returncode == -signal.SIGKILL
 
 
+BEGINS = "begins "
+
+SLEEPS = "import time\nprint('sleeps', flush=True)\ntime.sleep(60)\n"
+
+
+@pytest.mark.parametrize("after_s", [0.0, 0.1, 0.3, 0.7, 2.0])
+@pytest.mark.parametrize("level", ["exchanges", "strict"])
+def test_control_c_ends_it_by_the_signal_whenever_it_comes(
+    tmp_path: Path, environ: dict[str, str], level: str, after_s: float
+):
+    script = tmp_path / "agent.py"
+    script.write_text(SLEEPS)
+    words = [sys.executable, "-m", "playhead_receiver", "record", "--level", level, str(script)]
+    terminal = Terminal(words, environ)
+    assert terminal.until(BEGINS)
+    time.sleep(after_s)  # the moment is what is tried
+    terminal.type(b"\x03")
+    assert terminal.status() == -signal.SIGINT, terminal.said
+    assert "playhead_" not in terminal.said, terminal.said  # no traceback of ours
+    assert terminal.said.count("KeyboardInterrupt") <= 1
+    assert "sleeps" in terminal.said or after_s < 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_program_that_dies_of_a_signal_is_reported_by_it(
+    tmp_path: Path, environ: dict[str, str], number: signal.Signals
+):
+    script = tmp_path / "agent.py"
+    script.write_text(f"import os, time\nos.kill(os.getpid(), {int(number)})\ntime.sleep(60)\n")
+    words = [sys.executable, "-m", "playhead_receiver", "record", str(script)]
+    done = subprocess.run(words, env=environ, capture_output=True, text=True)
+    assert done.returncode == -number
+    assert "playhead_" not in done.stderr
+
+
+def no_folder(tmp_path: Path) -> str:
+    (tmp_path / "file").write_text("")
+    return str(tmp_path / "file" / "data")
+
+
+def damaged(tmp_path: Path) -> str:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "store.sqlite").write_bytes(b"this is no database" * 1000)
+    return str(folder)
+
+
+@pytest.mark.parametrize("make", [no_folder, damaged])
+def test_a_program_runs_also_where_nothing_can_be_kept(
+    tmp_path: Path, environ: dict[str, str], make: Callable[[Path], str]
+):
+    script = tmp_path / "agent.py"
+    script.write_text("import sys\nprint('hi', sys.argv[1:])\nsys.exit(3)\n")
+    words = [sys.executable, "-m", "playhead_receiver", "record", str(script), "--order", "81"]
+    told = {**environ, "PLAYHEAD_DATA_DIR": make(tmp_path)}
+    done = subprocess.run(words, env=told, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (3, "hi ['--order', '81']\n")
+    assert "error[" in done.stderr
+    assert "playhead: nothing is kept" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_program_runs_also_where_the_settings_are_not_understood(
+    tmp_path: Path, environ: dict[str, str]
+):
+    script = tmp_path / "agent.py"
+    script.write_text("print('hi')\n")
+    words = [sys.executable, "-m", "playhead_receiver", "record", str(script)]
+    told = {**environ, "PLAYHEAD_CONTENT": "metadat"}
+    done = subprocess.run(words, env=told, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "hi\n")
+    assert done.stderr.splitlines() == [
+        "error[configuration]: content from environment (PLAYHEAD_CONTENT) is 'metadat',"
+        " not full or metadata",
+        "hint: did you mean metadata?",
+        "playhead: nothing is kept of this run",
+    ]
+    assert not Path(environ["PLAYHEAD_DATA_DIR"]).exists()
+
+
+ENDINGS = {
+    ("-m", "nope"): (1, "SystemExit", "No module named nope"),
+    ("syntax.py",): (1, "SyntaxError", "invalid syntax (syntax.py, line 1)"),
+    ("three.py",): (3, "SystemExit", "3"),
+    ("config.py",): (1, "SystemExit", "no config"),
+}
+
+
+@pytest.mark.parametrize("level", ["exchanges", "strict"])
+@pytest.mark.parametrize("words", ENDINGS, ids=" ".join)
+def test_how_it_ended_is_part_of_the_run(
+    tmp_path: Path, environ: dict[str, str], level: str, words: tuple[str, ...]
+):
+    (tmp_path / "syntax.py").write_text("x = = 1\n")
+    (tmp_path / "three.py").write_text("import sys; sys.exit(3)\n")
+    (tmp_path / "config.py").write_text("import sys; sys.exit('no config')\n")
+    code, kind, message = ENDINGS[words]
+
+    def run(*command: str) -> Any:
+        return subprocess.run(command, env=environ, capture_output=True, text=True, cwd=tmp_path)
+
+    def playhead(*command: str) -> Any:
+        return run(sys.executable, "-m", "playhead_receiver", *command)
+
+    alone = run(sys.executable, *words)
+    done = playhead("record", "--level", level, *words)
+    assert (done.returncode, alone.returncode) == (code, code)
+    assert done.stderr.splitlines()[:-1] == alone.stderr.splitlines()
+    ended = json.loads(playhead("show", "last", "--json").stdout)["exit"]
+    assert (ended["code"], ended["error"]["type"]) == (code, kind)
+    assert ended["error"]["message"].endswith(message)
+    assert ended["stderr"] == (alone.stderr.splitlines() if level == "strict" else [])
+    assert (message if code == 1 else "exit status 3") in playhead("show", "last").stdout
+    (listed,) = json.loads(playhead("ls", "--json").stdout)["runs"]
+    assert (listed["status"], listed["error_types"]) == ("failure", [kind])
+    assert kind in playhead("ls").stdout
+
+
 class Terminal:
     """A program on a terminal of its own."""
 
     def __init__(self, words: list[str], environ: dict[str, str]) -> None:
         self.pid, self._master = pty.fork()
         if self.pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.write(1, BEGINS.encode())
             os.execve(words[0], words, environ)
         self._raw = ""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playhead_receiver.cli.checks import Finding
 
 SCHEMA_VERSION = 1
-MARKS = {"good": ("✓", "green"), "warning": ("⚠", "yellow"), "bad": ("✗", "red")}
+MARKS = {"good": ("✓", "green"), "warning": ("⚠", "yellow"), "bad": ("✗", "red"), "off": ("·", "dim")}
 SECRET = "(set)"
 
 
@@ -64,6 +64,7 @@ def _findings(session: Session, target: str | None, python: str) -> Iterator[Fin
         return
     yield from checks.check_interpreter(python)
     yield from checks.check_settings(session)
+    yield from checks.check_boundaries(session)
     yield from checks.check_receiver(session)
     yield from checks.check_store(session)
     yield from checks.check_spool(session)

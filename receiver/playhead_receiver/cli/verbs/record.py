@@ -113,7 +113,10 @@ def _running(
     except Exception as problem:
         # The agent has run, and its status is the result, whatever we make of it afterwards.
         show_failure(problem, as_json=session.as_json, verbose=session.verbose)
-        session.say("what is not delivered is in the spool: playhead spool push")
+        sys.stderr.write(
+            "playhead: nothing is kept but in the spool; to deliver it: playhead spool push\n"
+        )
+        sys.stderr.flush()
     return status
 
 
