@@ -204,7 +204,11 @@ def test_control_c_ends_it_by_the_signal_whenever_it_comes(
     assert terminal.until(BEGINS)
     time.sleep(after_s)  # the moment is what is tried
     terminal.type(b"\x03")
-    assert terminal.status() == -signal.SIGINT, terminal.said
+    status = terminal.status()
+    if "init_import_site" in terminal.said:  # Python itself, before it runs anything
+        assert status == 1
+        return
+    assert status == -signal.SIGINT, terminal.said
     assert "playhead_" not in terminal.said, terminal.said  # no traceback of ours
     assert terminal.said.count("KeyboardInterrupt") <= 1
     assert "sleeps" in terminal.said or after_s < 2
