@@ -213,14 +213,17 @@ def unset_idle() -> None:
     The API lets a provider be set once: where it is one that nobody reads, a program that sets its own
     would be refused.
     """
-    from opentelemetry._logs import _internal as logs
-    from opentelemetry.metrics import _internal as metrics
+    import opentelemetry._logs._internal as logs
+    import opentelemetry.metrics._internal as metrics
 
     for module, name, used in ((metrics, "METER", _is_read), (logs, "LOGGER", _is_processed)):
         provider = getattr(module, f"_{name}_PROVIDER", None)
         if provider is not None and not used(provider):
             setattr(module, f"_{name}_PROVIDER", None)
             setattr(module, f"_{name}_PROVIDER_SET_ONCE", Once())
+            proxy = getattr(module, f"_PROXY_{name}_PROVIDER", None)
+            if hasattr(proxy, "_real_meter_provider"):
+                proxy._real_meter_provider = None
 
 
 def _is_read(provider: Any) -> bool:
