@@ -19,7 +19,9 @@ def benchmark(monkeypatch):
         return __import__(name)
 
     yield load
-    for name in "workloads latency growth replay replay_program recording recording_worker".split():
+    for (
+        name
+    ) in "workloads latency growth replay replay_program recording recording_worker startup".split():
         sys.modules.pop(name, None)
 
 
@@ -137,3 +139,24 @@ def test_reads_are_of_the_module_that_the_benchmark_says(benchmark):
     )
     (taken,) = worker.of_reads("time.time()", "httpx.bench")
     assert 0 < taken < 1e6
+
+
+def test_starts_are_compared_with_neighbours_that_configure_the_sdk_without_playhead(
+    benchmark, tmp_path
+):
+    startup = benchmark("startup")
+    found = startup.starts(tmp_path, "http://127.0.0.1:9")
+    (base, others), (plain, recorded) = found.values()
+    assert [one.name for one in others] == ["control", "disabled", "exchanges", "causal", "strict"]
+    assert [one.name for one in recorded] == ["control", "exchanges", "causal", "strict"]
+    assert others[0] == startup.Start("control", base.words, base.environ)
+    assert plain.words == recorded[0].words
+    says = "import sys; print([n for n in sys.modules if n == 'opentelemetry.sdk.trace' or 'play' in n])"
+    words = [*base.words[:-1], says]
+    done = subprocess.run(words, env=base.environ, capture_output=True, text=True, check=True)
+    assert done.stdout == "['opentelemetry.sdk.trace']\n"
+    figures = {
+        one: [1.0, 2.0, 3.0] for clock in startup.CLOCKS for one in (clock, f"{clock} of the base")
+    }
+    said = startup.tables({"x": {"control": figures}})
+    assert "| control | +2 [+1 … +3] | +2 [+1 … +3] |" in said

@@ -79,7 +79,7 @@ class HandedOut:
         return bool(
             self._fresh_times
             or self._fresh_values
-            or self._times
+            or self._times.whole
             or self._values
             or self._floats
             or self._texts
