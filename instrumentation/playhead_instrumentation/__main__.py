@@ -1,8 +1,9 @@
 """``python -m playhead_instrumentation record|replay|…``: see `command_line`."""
 
+# pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 from __future__ import annotations
 
-import signal
+import _signal as signal  # what `signal` rests on: there at once, and ^C may come at once
 import sys
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,7 @@ def test_nothing_but_playhead_instruments_unless_asked(home: Home, words: tuple[
 
 def test_a_command_is_instrumented_with_nothing_but_playhead_either(home: Home):
     (home.folder / "agent.py").write_text(SAYS)
-    done = home.playhead("record", "--", "env", "python3", "agent.py")
+    done = home.playhead("record", "--", "env", sys.executable, "agent.py")
     assert (done.returncode, done.stdout) == (0, "another 0\n"), done.stderr
     assert home.runs()[0]["agent"] == "agent"
 

@@ -1,8 +1,9 @@
 """The command line ``playhead``: one file per verb, loaded when it is asked for."""
 
+# pyright: reportMissingImports=false, reportUnknownVariableType=false, reportUnknownMemberType=false
 from __future__ import annotations
 
-import signal
+import _signal as signal  # what `signal` rests on: there at once, and ^C may come at once
 from collections.abc import Sequence
 
 

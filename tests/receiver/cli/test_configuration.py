@@ -32,9 +32,9 @@ def test_the_nearest_project_file_wins_over_the_users(tmp_path: Path, environ: d
 
 
 def test_environment_and_flags_win_over_files(tmp_path: Path, environ: dict[str, str]):
-    write(tmp_path / "pyproject.toml", '[tool.playhead]\nagent = "file"\nlevel = "file"\n')
+    write(tmp_path / "pyproject.toml", '[tool.playhead]\nagent = "file"\nlevel = "causal"\n')
     found = resolved_settings(
-        {**environ, "PLAYHEAD_AGENT": "environment", "PLAYHEAD_LEVEL": "environment"},
+        {**environ, "PLAYHEAD_AGENT": "environment", "PLAYHEAD_LEVEL": "exchanges"},
         flags={"level": "strict"},
         cwd=tmp_path,
     )

@@ -18,8 +18,8 @@ from playhead_semconv import attributes as a
 def test_ls_lists_runs(playhead: CommandLine, refund_1: str):
     done = playhead("ls")
     assert done.lines == [
-        "NAME      STATUS   AGE  STEPS  TOKENS    COST",
-        "refund-1  failure  1m   11     4068→322  $0.01+",
+        "NAME      STATUS   AGE  STEPS  TOKENS    COST    ERROR",
+        "refund-1  failure  1m   11     4068→322  $0.01+  ValueError",
     ]
     assert done.err == ""
 

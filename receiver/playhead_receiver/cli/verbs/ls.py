@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from playhead_receiver.store.protocol import RunSummary
 
 SCHEMA_VERSION = 1
-COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM", "MARKS", "ERROR")
+COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM", "ERROR", "MARKS")
 SORTS = ("started", "duration", "cost", "tokens", "steps", "errors")
 STATUSES = ("running", "success", "failure", "partial", "interrupted")
 
@@ -112,8 +112,8 @@ def table(runs: list[RunSummary], origins: Mapping[str, str], now_ns: int) -> li
             f"{run.input_tokens}→{run.output_tokens}" if run.input_tokens or run.output_tokens else "",
             cost(run),
             origins.get(run.trace_id, ""),
-            ",".join(run.marks),
             run.error_types[-1] if run.status == "failure" and run.error_types else "",
+            ",".join(run.marks),
         )
         for run in runs
     ]
