@@ -369,3 +369,37 @@ def test_what_was_patched_is_said_once_and_put_on_the_root(program):
     assert {"openai", "anthropic", "httpx", "httpx2"} <= set(said)
     root = run.span("run agent.py")
     assert {"openai", "anthropic", "http.httpx"} <= set(attributes(root)[a.PLAYHEAD_RUN_PATCHED])
+
+
+def test_the_instrumentors_that_are_active_stand_on_the_tape(program):
+    run = program(STEP)
+    plugin(run.folder, "another", "opentelemetry_instrumentor", "Another", ANOTHER)
+    path = {"PYTHONPATH": str(run.folder), "PLAYHEAD_QUIET": "1"}
+    record = (*RECORD, "agent.py")
+    for words, asked, expected in (
+        (("opentelemetry-instrument", "python", "agent.py"), "", ["another"]),
+        (record, "", []),
+        (record, "all", ["another"]),
+        (record, "another,absent", ["another"]),
+    ):
+        before = len(run.facts(e.PLAYHEAD_PROCESS_START))
+        done = run.run(*words, **path, PLAYHEAD_INSTRUMENTORS=asked)
+        assert (done.returncode, done.stderr) == (0, "loaded\n" if expected else "")
+        started = run.facts(e.PLAYHEAD_PROCESS_START)[before:]
+        assert [fact.attributes.get(a.PLAYHEAD_RUN_INSTRUMENTORS, []) for fact in started] == [expected]
+
+
+ANOTHER = """
+import sys
+from opentelemetry.instrumentation.instrumentor import BaseInstrumentor
+
+class Another(BaseInstrumentor):
+    def instrumentation_dependencies(self):
+        return ()
+
+    def _instrument(self, **kwargs):
+        sys.stderr.write("loaded\\n")
+
+    def _uninstrument(self, **kwargs):
+        pass
+"""
