@@ -111,14 +111,15 @@ def starts(folder: Path, endpoint: str) -> dict[str, tuple[Start, list[Start]]]:
     }
 
 
-def measure(pairs: int) -> dict[str, dict[str, dict[str, list[float]]]]:
+def measure(pairs: int, only: Sequence[str] = ()) -> dict[str, dict[str, dict[str, list[float]]]]:
     """What is started → how → each of `CLOCKS`, added and of the base, in ms, one figure a pair."""
     order = random.Random(7)
     found: dict[str, dict[str, dict[str, list[float]]]] = {}
     with ExitStack() as stack:
         endpoint = stack.enter_context(sink())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        for what, (base, others) in starts(folder, endpoint).items():
+        for what, (base, ways) in starts(folder, endpoint).items():
+            others = [one for one in ways if not only or one.name in ("control", *only)]
             for one in (base, *others):
                 one.measure()  # compiled, and its folders are made
             figures = found[what] = {one.name: defaultdict(list) for one in others}
@@ -158,9 +159,10 @@ def main() -> None:
     """Measure, print the tables, write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--only", nargs="+", default=(), help="exchanges, …: these, and the control")
     parser.add_argument("--json", type=Path, help="write all figures here")
     given = parser.parse_args()
-    found = measure(given.pairs)
+    found = measure(given.pairs, given.only)
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, {given.pairs} pairs"
     print(f"{machine}; median [quartiles]\n\n{tables(found)}")
     if given.json:
