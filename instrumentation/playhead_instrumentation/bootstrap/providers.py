@@ -221,7 +221,7 @@ def unset_idle() -> None:
         if provider is not None and not used(provider):
             setattr(module, f"_{name}_PROVIDER", None)
             setattr(module, f"_{name}_PROVIDER_SET_ONCE", Once())
-            proxy = getattr(module, f"_PROXY_{name}_PROVIDER", None)
+            proxy: Any = getattr(module, f"_PROXY_{name}_PROVIDER", None)
             if hasattr(proxy, "_real_meter_provider"):
                 proxy._real_meter_provider = None
 
