@@ -13,8 +13,11 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
+from starlette.types import ASGIApp
+
 from playhead_receiver.access import Audit, Guard, Tenants, TokenBook
 from playhead_receiver.access.database import AccessFile
+from playhead_receiver.access.names import KnownNames
 from playhead_receiver.faces.shown import Limits, Shown
 from playhead_receiver.intake import Intake
 from playhead_receiver.intake.apart import Apart
@@ -294,7 +297,7 @@ class Receiver:
             tenants, guard, version=version("playhead-receiver"), limit_bytes=self._limit_bytes
         )
         self._http = HttpServer(
-            app,
+            self._by_known_names(app, guard),
             self._host,
             port,
             "--http-port",
@@ -307,7 +310,6 @@ class Receiver:
     def _start_query(
         self, tenants: Tenants, guard: Guard, audit: Audit, shown: Shown, port: int
     ) -> None:
-        from playhead_receiver.access.names import KnownNames
         from playhead_receiver.faces.routes import FACES
         from playhead_receiver.query import query_app  # heavy, and an embedded receiver has none
         from playhead_receiver.query.serving import Serving
@@ -323,9 +325,7 @@ class Receiver:
         )
         self._serving = serving
         self._query = HttpServer(
-            KnownNames(
-                query_app(serving, FACES), guard, frozenset((urlsplit(self._faces.url).hostname or "",))
-            ),
+            self._by_known_names(query_app(serving, FACES), guard),
             self._host,
             port,
             "--query-port",
@@ -333,6 +333,10 @@ class Receiver:
             tls=self._tls,
         )
         self._query.start()
+
+    def _by_known_names(self, app: ASGIApp, guard: Guard) -> KnownNames:
+        named = urlsplit(self._faces.url).hostname
+        return KnownNames(app, guard, frozenset((named,) if named else ()))
 
     def _destinations(self) -> list[Forwarded]:
         from playhead_receiver.query.serving import Forwarded

@@ -459,7 +459,7 @@ def test_of_a_body_in_chunks_too(receiver: Receiver, client: httpx.Client):
 def begun(receiver: Receiver, sent: bytes, announced: int = MAX_BYTES) -> socket.socket:
     """A request that was begun."""
     opened = socket.create_connection(("127.0.0.1", int(receiver.http_endpoint.rpartition(":")[2])))
-    head = "POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\n"
+    head = "POST /v1/traces HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-protobuf\r\n"
     opened.sendall(f"{head}content-length: {announced}\r\n\r\n".encode() + sent)
     return opened
 

@@ -165,7 +165,7 @@ def test_what_is_under_way_when_it_stops_is_taken(tmp_path: Path):
         resource_spans=[ResourceSpans.FromString(span_of(b"i" * 16, 1).otlp)]
     ).SerializeToString()
     head = (
-        "POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/x-protobuf\r\n"
+        "POST /v1/traces HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-protobuf\r\n"
         f"content-length: {len(body)}\r\n\r\n"
     )
     with socket.create_connection(address) as slow:

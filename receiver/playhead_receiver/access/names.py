@@ -1,7 +1,8 @@
-"""Which name a request may call an open receiver by.
+"""Which name a request may call an open receiver by, and which page it may come from.
 
 A page in a browser can have a name of its own point to this machine (DNS rebinding) and then read
-whatever is answered without a token. It cannot change the name that the request carries.
+whatever is answered, and write what is taken, without a token. It cannot change the name that the
+request carries, nor what the browser says of where the page is from.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ from playhead_semconv.errors import StoreUnavailable
 
 
 class KnownNames:
-    """An application that, while it is open, is called by address, ``localhost`` or ``names``."""
+    """An application that, while it is open, is called by address, ``localhost`` or ``names``.
+
+    Pages of a browser are answered that are from there, too.
+    """
 
     def __init__(self, app: ASGIApp, guard: Guard, names: frozenset[str] = frozenset()) -> None:
         self._app = app
@@ -25,14 +29,24 @@ class KnownNames:
         self._names = names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """As ASGI has it. Another name: 421."""
+        """As ASGI has it. Another name: 421. A page from elsewhere: 403."""
         if scope["type"] == "http":
-            name = host_of(Headers(scope=scope).get("host", ""))
-            if name not in self._names and not is_own(name) and self._is_open():
-                said = {"detail": "without a token this receiver is called by its address, or localhost"}
-                await JSONResponse(said, 421)(scope, receive, send)
+            headers = Headers(scope=scope)
+            status, said = 0, ""
+            host = host_of(headers.get("host", ""))
+            if host not in self._names and not is_own(host):
+                status = 421
+                said = "without a token this receiver is called by its address, or localhost"
+            elif not all(self._answers(page_of(one), host) for one in headers.getlist("origin")):
+                status = 403
+                said = "without a token this receiver answers no pages from elsewhere"
+            if status and self._is_open():
+                await JSONResponse({"detail": said}, status)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
+
+    def _answers(self, page: str, host: str) -> bool:
+        return page in self._names or page == host or is_here(page)
 
     def _is_open(self) -> bool:
         try:
@@ -49,6 +63,11 @@ def host_of(header: str) -> str:
     return header.partition(":")[0].removesuffix(".")
 
 
+def page_of(origin: str) -> str:
+    """The name of the host that a page is from, by the Origin header; ``null`` where it is not said."""
+    return host_of(origin.strip().partition("://")[2]) or "null"
+
+
 def is_own(name: str) -> bool:
     """Whether nobody else can have a name point here: an address, ``localhost``, or none at all."""
     if not name or name == "localhost" or name.endswith(".localhost"):
@@ -58,3 +77,11 @@ def is_own(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_here(name: str) -> bool:
+    """Whether it names this machine: a loopback address, or ``localhost``."""
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return bool(name) and is_own(name)

@@ -172,6 +172,44 @@ def test_a_page_that_has_its_name_point_here_reads_nothing(tmp_path: Path, book:
         assert (status("evil.example"), status("evil.example", **token)) == (401, 200)
 
 
+def test_a_page_from_elsewhere_neither_reads_nor_writes(tmp_path: Path, book: TokenBook):
+    limits = Limits(url="https://runs.example:8443/api")
+    with Receiver(
+        tmp_path, http_port=0, grpc_port=None, query_port=0, guarded=True, faces=limits
+    ) as receiver:
+        kind = {"content-type": "application/json"}
+
+        def statuses(**headers: str) -> set[int]:
+            write, read = f"{receiver.http_endpoint}/v1/traces", f"{receiver.query_endpoint}/v1/runs"
+            return {
+                httpx.post(write, content=b"{}", headers={**kind, **headers}).status_code,
+                httpx.get(f"{receiver.http_endpoint}/v1/playhead", headers=headers).status_code,
+                httpx.get(read, headers=headers).status_code,
+            }
+
+        assert statuses() == {200}
+        for host in ("evil.example:4318", "127.0.0.1.evil.example", "localhost.evil.example"):
+            assert statuses(host=host) == statuses(host=host, origin=f"http://{host}") == {421}
+        for origin in (
+            "http://evil.example",
+            "null",
+            "file://",
+            "http://203.0.113.9",
+            "https://localhost.io",
+        ):
+            assert statuses(origin=origin) == {403}, origin
+        for origin in (
+            "http://localhost:3000",
+            "http://127.0.0.1",
+            "http://[::1]:1",
+            "https://runs.example",
+        ):
+            assert statuses(origin=origin) == {200}, origin
+        token = bearer(book.create("agent", ["ingest", "read"])[1])
+        assert statuses(origin="http://evil.example", **token) == {200}
+        assert 401 in statuses(origin="http://evil.example")
+
+
 def test_no_route_shows_one_tenant_what_another_has(tmp_path: Path, book: TokenBook):
     secret, trace_id = "unheard-of", (b"\7" * 16).hex()
     tokens = {one: book.create(one, ["ingest", "read"], tenant=one)[1] for one in ("one", "two")}
