@@ -13,6 +13,7 @@ payload (MessagePack of one `Record`), little-endian. The first record is a `Hea
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from array import array
@@ -56,6 +57,11 @@ class Footer(msgspec.Struct, frozen=True, array_like=True, tag=3):
     facts: int
     spans: int
 
+
+_BEGINNINGS = re.compile(rb"[\x90-\x9f][\x00-\x03]", re.DOTALL)
+"""How the payload of a record begins: an array, and its tag."""
+
+CHECKED_TIMES = 16
 
 Record: TypeAlias = Fact | SpanRecord | Header | Footer
 T = TypeVar("T")
@@ -149,6 +155,32 @@ class Scan:
 
     def _stop(self, problem: str, torn: bool = True) -> None:
         self.torn, self.problem = torn, problem
+
+
+def next_frame(data: bytes | memoryview, after: int) -> int | None:
+    """Where the next whole frame begins behind damage at ``after``; None where there is none.
+
+    Looks at places where a record may begin and compares checksums, of so many bytes at most that
+    content made to look like frames costs no more than a few times its length.
+    """
+    view, size, left = memoryview(data), len(data), CHECKED_TIMES * len(data)
+    for found in _BEGINNINGS.finditer(view, min(after + 1 + HEAD.size, size)):
+        at = found.start() - HEAD.size
+        length, crc = HEAD.unpack_from(view, at)
+        if not 0 < length <= min(MAX_PAYLOAD_BYTES, size - found.start()):
+            continue
+        payload = view[found.start() : found.start() + length]
+        left -= length
+        if left < 0:
+            return None
+        if zlib.crc32(payload) != crc:
+            continue
+        try:
+            _decoder.decode(payload)
+        except msgspec.DecodeError:
+            continue
+        return at
+    return None
 
 
 class Frames(Sequence[T]):

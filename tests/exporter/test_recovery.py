@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
 
 import pytest
@@ -18,7 +19,7 @@ from support.spools import chunk, eventually, files, outlet_for, read_all
 from playhead_exporter.push import pending, push
 from playhead_exporter.spool import Places, take_left
 from playhead_exporter.spool.segments import LeftSegments
-from playhead_semconv.frames import HEAD
+from playhead_semconv.frames import HEAD, Scan, next_frame
 
 HEAD_OF_CHILD = """
 import os, signal, sys, threading
@@ -299,15 +300,66 @@ def test_a_torn_tail_is_tolerated(settings, endpoint):
     assert pending(settings) == []
 
 
-def test_damage_in_the_middle_is_told_and_what_precedes_it_is_delivered(settings, endpoint, caplog):
+DAMAGE = {
+    "payload": lambda data, at: data.__setitem__(at + HEAD.size + 50, data[at + HEAD.size + 50] ^ 1),
+    "checksum": lambda data, at: data.__setitem__(at + 5, data[at + 5] ^ 0x80),
+    "length, less": lambda data, at: data.__setitem__(at + 1, data[at + 1] ^ 4),
+    "length, more": lambda data, at: data.__setitem__(at + 3, data[at + 3] ^ 0x40),
+    "zeros": lambda data, at: data.__setitem__(slice(at, at + 9000), bytes(9000)),
+    "bytes that are gone": lambda data, at: data.__delitem__(slice(at + 3, at + 77)),
+}
+
+
+@pytest.mark.parametrize("where", ["segment", "head"])
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_what_is_behind_damage_is_delivered_too(settings, endpoint, caplog, damage, where):
+    places, instance, segment = left_by(settings)
+    data = bytearray(segment.read_bytes())
+    starts = [at for at, _ in Scan(bytes(data))]
+    DAMAGE[damage](data, starts[7])  # the header is the first
+    damaged = bytes(data)
+    segment.write_bytes(damaged)
+    if where == "head":
+        places.heads(instance).mkdir(parents=True, exist_ok=True)
+        (places.heads(instance) / "00000001.head").write_bytes(damaged + bytes(10_000))
+        segment.unlink()
+    report = push(replace(settings, endpoint=endpoint.url))
+    lost = range(6, 11 if damage == "zeros" else 7)
+    assert [fact.seq for fact in endpoint.facts()] == [seq for seq in range(20) if seq not in lost]
+    assert report.tally.damaged == 1
+    assert "delivery goes on behind it, and the run shows what is missing; it is kept as" in caplog.text
+    (kept,) = places.spool.glob("rejected/*.tape")
+    assert kept.read_bytes() == damaged.rstrip(b"\0") and kept.stat().st_mode & 0o777 == 0o600
+    assert pending(settings) == []
+
+
+@pytest.mark.parametrize("at", [0, 20])
+def test_a_segment_whose_begin_is_damaged_is_delivered(settings, endpoint, at):
     _, _, segment = left_by(settings)
     data = bytearray(segment.read_bytes())
-    data[len(data) // 2] ^= 1
+    data[at] ^= 1  # the magic, or the header
+    segment.write_bytes(data)
+    push(replace(settings, endpoint=endpoint.url))
+    assert [fact.seq for fact in endpoint.facts()] == list(range(20))
+
+
+def test_damage_at_many_places_loses_what_is_there(settings, endpoint):
+    _, _, segment = left_by(settings)
+    data = bytearray(segment.read_bytes())
+    starts = [at for at, _ in Scan(bytes(data))]
+    for number in (1, 5, 6, 20):
+        data[starts[number] + HEAD.size + 100] ^= 1
     segment.write_bytes(data)
     report = push(replace(settings, endpoint=endpoint.url))
-    assert 0 < report.tally.facts < 20
-    assert report.tally.damaged == 1
-    assert "checksum differs; what is behind it is lost" in caplog.text
+    assert [fact.seq for fact in endpoint.facts()] == [n for n in range(20) if n not in (0, 4, 5, 19)]
+    assert report.tally.damaged == 3
+
+
+def test_content_made_to_look_like_frames_takes_no_time():
+    beginning = HEAD.pack(1 << 20, 7) + b"\x92\x01"
+    began = time.process_time()
+    assert next_frame(beginning * 400_000, 0) is None
+    assert time.process_time() - began < 10
 
 
 def test_half_a_frame_in_a_head_is_not_a_frame(settings):

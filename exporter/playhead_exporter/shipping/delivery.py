@@ -62,6 +62,8 @@ class Delivery:
         self.facts = 0
         """How many facts that were."""
         self._end = self.position
+        self._kept: set[int] = set()
+        """Damaged segments that were kept."""
         self._facts = self._spans = 0
 
     @property
@@ -93,17 +95,26 @@ class Delivery:
     def _fill(self) -> bool:
         window = read_window(self._segments, self.position, WINDOW_BYTES)
         if window.damage:
-            self._tally.damaged += 1
-            self._notices.say(
-                f"damage {self._segments.instance.hex()}",
-                f"the spool of {self._segments.instance.hex()} is damaged: {window.damage};"
-                " what is behind it is lost",
-            )
+            self._damaged(window)
         self._end = window.end
         self._facts = sum(isinstance(record, Fact) for record in window.records)
         self._spans = len(window.records) - self._facts
         self._queue = self._requests(window)
         return bool(self._queue) or window.end != self.position
+
+    def _damaged(self, window: Window) -> None:
+        """Say it, and keep the segment: what is delivered of it is deleted."""
+        number, kept = window.segment, ""
+        self._tally.damaged += 1
+        if number not in self._kept:
+            self._kept.add(number)
+            data = bytes(self._segments.data(number)).rstrip(b"\0")
+            kept = self._rejected.keep_segment(self.instance, number, data, window.damage)
+        self._notices.say(
+            f"damage {self.instance.hex()}",
+            f"the spool of {self.instance.hex()} is damaged: {window.damage};"
+            f" delivery goes on behind it, and the run shows what is missing{kept}",
+        )
 
     def _requests(self, window: Window) -> list[Request]:
         instance, resource = self.instance, window.resource

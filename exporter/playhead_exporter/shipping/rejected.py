@@ -12,9 +12,14 @@ from playhead_exporter.spool.budget import Budget
 from playhead_exporter.spool.places import FILE_MODE, REJECTED, make_folder
 from playhead_semconv.errors import ReceiverRefused
 
+TAPE = ".tape"
+
 
 class Rejected:
-    """The folder of what was refused. Each is an OTLP request (``.otlp``) and a reason (``.txt``)."""
+    """The folder of what was refused, or damaged.
+
+    Each is an OTLP request (``.otlp``) or a segment (``.tape``) and a reason (``.txt``).
+    """
 
     def __init__(self, spool: Path, budget: Budget, notices: Notices) -> None:
         self.folder = spool / REJECTED
@@ -43,6 +48,19 @@ class Rejected:
             "rejected",
             ReceiverRefused(what, cause=reason, hint=kept),
         )
+
+    def keep_segment(self, instance: bytes, number: int, data: bytes, damage: str) -> str:
+        """Put a copy of a damaged segment aside; where it is, for a sentence. Once a segment."""
+        place = self.folder / f"{instance.hex()}-{number}{TAPE}"
+        if place.exists() or not self._budget.allows(len(data)):
+            return ""
+        try:
+            make_folder(self.folder)
+            _write(place, data)
+            _write(place.with_suffix(".txt"), f"{damage}\n".encode())
+        except OSError as problem:
+            return f"; it could not be kept: {problem.strerror}"
+        return f"; it is kept as {place}"
 
 
 def _write(path: Path, data: bytes) -> None:

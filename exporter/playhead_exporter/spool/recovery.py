@@ -20,7 +20,7 @@ from playhead_exporter.spool.places import (
 )
 from playhead_exporter.spool.segments import LeftSegments, read_window
 from playhead_semconv.facts import Fact
-from playhead_semconv.frames import Scan, SpanRecord
+from playhead_semconv.frames import Scan, SpanRecord, next_frame
 
 
 @dataclass(slots=True)
@@ -85,15 +85,17 @@ def _complete(head: Path, home: Path, number: int) -> None:
     """Copy the whole frames of ``head`` to its segment and delete it. OSError: the head stays."""
     data = head.read_bytes()
     scan = Scan(data)
-    frames = sum(1 for _ in scan)
+    frames, end = sum(1 for _ in scan), scan.end
+    if next_frame(data, scan.end) is not None:  # behind damage, where whoever delivers goes on
+        frames, end = 2, len(data.rstrip(b"\0"))
     if frames > 1:
         make_folder(home)
         path = home / segment_name(number, "tape")
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             done = os.fstat(fd).st_size
-            while done < scan.end:
-                done += os.pwrite(fd, data[done : scan.end], done)
+            while done < end:
+                done += os.pwrite(fd, data[done:end], done)
         finally:
             os.close(fd)
     head.unlink()

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from playhead_exporter.spool.cursor import Position, load_cursor, store_cursor
 from playhead_exporter.spool.places import Places, remove_file, segment_name, segment_numbers
 from playhead_exporter.spool.spool import Spool
-from playhead_semconv.frames import Header, Record, Scan
+from playhead_semconv.frames import Header, Record, Scan, next_frame
 
 
 class Segments(Protocol):
@@ -44,12 +44,14 @@ class Segments(Protocol):
 class Window:
     """Some consecutive records of a tape."""
 
+    segment: int
+    """The segment that they are of."""
     end: Position
     """Where the next window begins."""
     records: list[Record] = field(default_factory=list[Record])
     resource: dict[str, Any] = field(default_factory=dict[str, Any])
     damage: str = ""
-    """What was found instead of a frame, where a finished segment ends in something else."""
+    """What was found instead of a frame in a finished segment; at ``end`` is the next frame."""
 
 
 def read_window(segments: Segments, start: Position, limit_bytes: int) -> Window:
@@ -57,11 +59,11 @@ def read_window(segments: Segments, start: Position, limit_bytes: int) -> Window
 
     All of them are of one segment. Empty if there is nothing (yet) behind ``start``.
     """
-    window = Window(start)
+    window = Window(start.segment, start)
     for number in segments.numbers():
         if number < start.segment:
             continue
-        finished = segments.finished(number)
+        window.segment, finished = number, segments.finished(number)
         data = segments.data(number)
         offset = start.offset if number == start.segment else 0
         heading = Scan(data)
@@ -69,7 +71,8 @@ def read_window(segments: Segments, start: Position, limit_bytes: int) -> Window
             if isinstance(header, Header):
                 window.resource = dict(header.resource)
             break
-        scan = Scan(data, max(offset, heading.end)) if heading.end else heading
+        begin = max(offset, heading.end)
+        scan = Scan(data, begin) if begin else heading
         first = scan.end
         for _, record in scan:
             if not isinstance(record, Header):
@@ -78,9 +81,10 @@ def read_window(segments: Segments, start: Position, limit_bytes: int) -> Window
                 window.end = Position(number, scan.end)
                 return window
         window.end = Position(number, scan.end)
-        if scan.torn and finished:
+        behind = next_frame(data, scan.end) if finished and scan.end < len(data) else None
+        if finished and (scan.torn or behind is not None):
             window.damage = f"segment {number}, byte {scan.end}: {scan.problem}"
-            window.end = Position(number + 1, 0)
+            window.end = Position(number + 1, 0) if behind is None else Position(number, behind)
         if window.records or window.damage or not finished:
             return window
     return window

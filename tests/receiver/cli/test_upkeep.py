@@ -14,6 +14,7 @@ from support.handmade import NOW_INSTANCE, NOW_TRACE
 
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Lag, Query, open_store
+from playhead_semconv.errors import StoreUnavailable
 
 
 def names(data_dir: Path) -> list[str]:
@@ -176,3 +177,24 @@ def test_a_backup_is_restored_elsewhere(playhead: CommandLine, tmp_path: Path):
     assert other("restore", str(tmp_path / "copy")).status == 0
     assert names(other.data_dir) == [name]
     assert other("verify").status == 0
+
+
+@pytest.mark.parametrize("pages", [1, 2, 5])
+@pytest.mark.parametrize("fill", [b"\0", b"x"])
+def test_a_store_whose_first_pages_are_gone_is_neither_whole_nor_empty(
+    playhead: CommandLine, pages: int, fill: bytes
+):
+    store_run(playhead.data_dir, refund())
+    file = playhead.data_dir / "store.sqlite"
+    data = file.read_bytes()
+    file.write_bytes(fill * 4096 * pages + data[4096 * pages :])
+    damaged = file.read_bytes()
+    for words in (["verify"], ["ls"], ["ls", "--json"], ["show"], ["search", "order"], ["gc"]):
+        done = playhead(*words)
+        assert done.status != 0, words
+        assert "damaged and cannot be used" in done.err, (words, done.err)
+        assert "is whole" not in done.err and "no runs" not in done.err
+    assert file.read_bytes() == damaged
+    with pytest.raises(StoreUnavailable):
+        open_store(playhead.data_dir)
+    assert file.read_bytes() == damaged

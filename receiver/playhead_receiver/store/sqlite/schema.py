@@ -181,6 +181,9 @@ MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
 }
 """What makes the next schema of each one, as SQL or a function; forward only."""
 
+FIRST_BYTES = b"SQLite format 3\0"
+"""Of every file that SQLite has written to."""
+
 _UNAVAILABLE = (
     OSError,
     apsw.BusyError,
@@ -229,6 +232,7 @@ def open_writer(path: Path) -> apsw.Connection:
     connection.pragma("secure_delete", True)  # what is deleted is overwritten
     version = _version(connection, path)
     if version == 0:
+        _require_new(path)
         with connection:
             connection.execute(TABLES)
             connection.pragma("application_id", APPLICATION_ID)
@@ -266,9 +270,22 @@ def open_reader(path: Path) -> apsw.Connection:
         if _version(connection, path):
             return connection
         connection.close()
+        _require_new(path)
     connection = apsw.Connection(":memory:")
     connection.execute(TABLES)
     return connection
+
+
+def _require_new(path: Path) -> None:
+    """A file that says nothing of its schema has to be one that was just made. `StoreUnavailable`."""
+    with open(path, "rb") as file:
+        begin = file.read(len(FIRST_BYTES))
+    if begin and begin != FIRST_BYTES:
+        raise StoreUnavailable(
+            f"the file {path} is damaged and cannot be used",
+            cause="its first bytes are not those of a database",
+            hint="put back a backup: playhead restore FOLDER --data-dir NEW",
+        )
 
 
 def _version(connection: apsw.Connection, path: Path) -> int:
