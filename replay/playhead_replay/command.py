@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.environment import is_let_in
 from playhead_semconv.errors import ScriptChanged, TapeMissing
 from playhead_semconv.facts import Fact, digest_of
 from playhead_semconv.places import folders_of
@@ -75,6 +76,11 @@ class Command:
             source=str(at.get(a.PLAYHEAD_RUN_SOURCE, "")),
             folders=folders_of(str(one) for one in at.get(a.PLAYHEAD_RUN_FOLDERS, [])),
         )
+
+    def from_elsewhere(self, *, live: bool) -> Command:
+        """The same as somebody else's: it runs with the Python of here, and sets harmless variables."""
+        kept = {name: value for name, value in self.environment.items() if is_let_in(name, live=live)}
+        return replace(self, interpreter="", environment=kept)
 
     @property
     def is_module(self) -> bool:

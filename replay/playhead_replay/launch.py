@@ -94,6 +94,7 @@ def replay(
     headers: Mapping[str, str] = {},
     say: Callable[[str], None] | None = None,
     warm: Warm | None = None,
+    foreign: bool = False,
 ) -> Replay:
     """Execute the recorded command of ``run`` again, from its tape alone, and compare.
 
@@ -106,12 +107,13 @@ def replay(
     ``environ``: what the child inherits, by default this process's environment. ``headers``: what a
     request to a service is asked with in the place of its own, by name in lower case.
     ``warm``: what may spare the process the import of its libraries.
+    ``foreign``: somebody else has recorded it, so neither interpreter nor every variable is taken.
     ``say`` is told what is different from the recording, before anything is started.
 
     `TapeMissing`, `TapeGap`, `ScriptChanged` before anything is started; `ReplayFailed` when the
     program could not be started or left no tape.
     """
-    command = run.command
+    command = run.command.from_elsewhere(live=False) if foreign else run.command
     require_whole(run)
     if not repeat_effects:
         require_contained(run)
@@ -148,6 +150,7 @@ def replay(
         ],
         headers,
         None if children else warm,
+        foreign,
     )
     with tempfile.TemporaryDirectory(prefix="playhead-replay-") as temporary:
         scratch = Path(temporary)
@@ -192,6 +195,7 @@ class _Again:
     options: list[str]
     headers: Mapping[str, str]
     warm: Warm | None = None
+    foreign: bool = False
     forks: dict[Path, list[ChildProcess]] = field(default_factory=dict[Path, list[ChildProcess]])
     """Of the process whose files are in a folder."""
 
@@ -253,11 +257,12 @@ class _Again:
         """The reports on another process of the run and on its forks, by name, or why there is none."""
         if child.why_not:
             return {child.name: child.why_not}
-        environ = child_environment(child.command, self.environ)
+        command = child.command.from_elsewhere(live=False) if self.foreign else child.command
+        environ = child_environment(command, self.environ)
         environ.update(
             (name, STAND_IN if value == PLACEHOLDER else value)
             for name, value in child.environment.items()
-            if not is_kept(name)
+            if not is_kept(name) and not self.foreign
         )
         own = scratch / child.tape.instance.hex()
         try:

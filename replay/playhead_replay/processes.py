@@ -106,6 +106,12 @@ def children_of(
         yield ChildProcess(once(name), tape, command, here, given, why_not)
 
 
+def commands_of(run: Run) -> list[Command]:
+    """How the processes beside the first one were started, as their tapes tell."""
+    found = (next(tape.facts(), None) for tape in run.tapes if tape is not run.tape)
+    return [Command.of_fact(first) for first in found if first is not None]
+
+
 def name_of(command: Command) -> str:
     """How a process is called in a report: its script, and its first argument that is no option."""
     script = command.script if command.is_module else os.path.basename(command.script) or "python"

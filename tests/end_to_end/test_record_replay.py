@@ -132,7 +132,7 @@ def changed(run: Run, path: Path, old: bytes, new: bytes) -> Path:
 def test_one_changed_byte_that_the_program_does_not_look_at_is_found(recorded: Home, tmp_path: Path):
     run = recorded.run("weather_agent-1")
     path = changed(run, tmp_path / "changed.tape", b'"prompt_tokens":39', b'"prompt_tokens":38')
-    status, report = recorded.report(path)
+    status, report = recorded.report(path, "--trust")
     assert (status, report["verdict"]) == (1, "diverged")
     first = report["first_divergence"]
     assert (first["kind"], first["step"], first["path"]) == ("response", 1, BYTES)
@@ -162,7 +162,7 @@ def test_one_changed_byte_of_an_earlier_answer_shows_in_the_next_request(recorde
     second = next(one for one in report["divergences"] if one["kind"] == "blocked")
     assert second["step"] == 4
     assert second["path"].startswith("$.messages[")
-    text = recorded.playhead("replay", path, env=recorded.bare).stdout
+    text = recorded.playhead("replay", path, "--trust", env=recorded.bare).stdout
     assert "blocked at step 4 (exit 3)" in text
 
 

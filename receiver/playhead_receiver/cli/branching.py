@@ -44,9 +44,11 @@ def started(
     forks: Sequence[Tape] = (),
     headers: Mapping[str, str] = {},
     checks: Sequence[Path] = (),
+    foreign: bool = False,
 ) -> tuple[int, Run | None]:
     """Run the process of a fork to its end: its exit status, and the run that it was.
 
+    ``foreign``: somebody else has recorded what goes on.
     ``headers``: what requests to a service are asked with. ``checks``: files of check functions; where
     one fails, the exit status of a program that ended well is 1.
     """
@@ -63,6 +65,7 @@ def started(
             forks=forks,
             headers=headers,
             checks=checks,
+            foreign=foreign,
         )
         for name in ready.lacking:
             session.say(f"{name} is not set: what goes on for real has a stand-in for it")

@@ -18,7 +18,9 @@ FLAGGED = "flagged"
 """Mark of a run that somebody wants to keep for longer."""
 TEST = "test"
 """Mark of a run that is of no interest soon."""
-MARKS = (HELD, FLAGGED, TEST)
+IMPORTED = "imported"
+"""Mark of a run that came from a file which was not written here: its program is asked for."""
+MARKS = (HELD, FLAGGED, TEST, IMPORTED)
 
 
 class Finding(msgspec.Struct, frozen=True):

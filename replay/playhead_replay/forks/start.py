@@ -39,14 +39,17 @@ def prepare(
     forks: Sequence[Tape] = (),
     headers: Mapping[str, str] = {},
     checks: Sequence[str | Path] = (),
+    foreign: bool = False,
 ) -> Prepared:
     """Write what the process reads into ``scratch``; how it is started.
 
     ``folder``: where the program lies. ``environ``: what it inherits; credentials come from there.
     ``forks``: tapes of processes that it forks. ``headers``: what its requests are asked with.
-    ``checks``: files of check functions that look at each span.
+    ``checks``: files of check functions that look at each span. ``foreign``: somebody else has recorded
+    it, so neither interpreter nor every variable is taken.
     """
-    command = moved(Command.of_tape(tape), folder)
+    command = Command.of_tape(tape)
+    command = moved(command.from_elsewhere(live=True) if foreign else command, folder)
     _require_program(command, folder)
     write_tape_file(scratch / "origin.tape", tape)
     (scratch / "plan.json").write_bytes(write_plan(plan))

@@ -67,7 +67,7 @@ def test_a_replay_that_is_blocked_is_3(playhead: CommandLine, stage: Stage, reco
 def test_a_tape_file_is_a_run_too(playhead: CommandLine, stage: Stage, tmp_path: Path):
     path = tmp_path / "golden.tape"
     write_tape_file(path, stage.made(HandMade()).tape())
-    done = playhead("replay", str(path), "--json")
+    done = playhead("replay", str(path), "--trust", "--python", str(stage.python), "--json")
     assert done.status == 0
     assert json.loads(done.out)["run"] == "golden"
     damaged = bytearray(path.read_bytes())

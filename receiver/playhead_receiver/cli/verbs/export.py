@@ -15,6 +15,7 @@ from playhead_receiver.cli.noting import note
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.runs import Target, parse_target, reading
 from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.trusting import is_foreign, note_known
 from playhead_semconv.errors import UsageError
 from playhead_semconv.inside import inside
 from playhead_semconv.visible import visible
@@ -57,6 +58,8 @@ def command(session: Session, target: str | None, output: str | None, form: str 
                 sys.stdout.buffer.write(visible(line.decode()).encode() + b"\n")
             return
         size_bytes = _write(found, Path(path), form)
+        if not is_foreign(session, parse_target(target), run):
+            note_known(session.data_dir, Path(path))
     if session.as_json:
         said: dict[str, Any] = {"run": run.name, "file": os.path.abspath(path), "format": form}
         session.print_json({"schema_version": SCHEMA_VERSION, **said, "size_bytes": size_bytes})

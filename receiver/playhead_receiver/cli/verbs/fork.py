@@ -23,6 +23,7 @@ from playhead_receiver.cli.child import die_as
 from playhead_receiver.cli.options import check_option, header_option, verb
 from playhead_receiver.cli.runs import parse_target
 from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.trusting import require_trust, trust_option
 from playhead_semconv.errors import UsageError
 from playhead_semconv.headers import parse_headers
 
@@ -57,6 +58,7 @@ REFUSED = 3
 @reopen_option
 @header_option
 @check_option
+@trust_option
 @click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
 @click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
 def command(
@@ -72,6 +74,7 @@ def command(
     reopen: Reopen | None,
     header_lines: tuple[str, ...],
     checks: tuple[Path, ...],
+    trust: bool,
     python: str,
     cwd: str,
 ) -> int:
@@ -93,6 +96,7 @@ def command(
     wanted = parse_target(target, at)
     status = 0
     with origin_opened(session, wanted) as (house, run):
+        foreign = require_trust(session, wanted, run, trust=trust, live=True)
         point = find_point(run, wanted.point) if wanted.point else None
         if point is not None and point.snapped:
             session.say(point.snapped)
@@ -123,6 +127,7 @@ def command(
                 forks=forks,
                 headers=headers,
                 checks=checks,
+                foreign=foreign,
             )
             left = None if in_place else settled(folder, before, "" if made is None else made.name)
             if made is None:

@@ -25,7 +25,9 @@ SCHEMA_VERSION = 1
 @click.option("--agent", metavar="NAME=TIME", multiple=True, help="All runs of one agent.")
 @click.option("--share", type=click.FloatRange(0, 1), help="Of successes; the rest as tests.")
 @click.option("--budget", metavar="SIZE", help="Above it the oldest runs go, e.g. 10G.")
-@click.option("--mark", nargs=2, metavar="RUN WORD", help="Only mark a run: held, flagged or test.")
+@click.option(
+    "--mark", nargs=2, metavar="RUN WORD", help="Only mark a run: held, flagged, test, imported."
+)
 @click.option("--unmark", nargs=2, metavar="RUN WORD", help="Only take a mark off a run.")
 @click.option("-n", "--dry-run", is_flag=True, help="Only list what would be deleted.")
 @click.option("--yes", is_flag=True, help="Do not ask.")

@@ -9,6 +9,7 @@ import click
 from playhead_receiver.cli.options import Verbs, verb
 from playhead_receiver.cli.runs import opened_run, parse_target
 from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.trusting import is_foreign, note_known
 from playhead_receiver.cli.views.words import count, size
 from playhead_semconv.errors import UsageError
 from playhead_semconv.inside import inside
@@ -48,8 +49,12 @@ def add(
         raise UsageError(
             f"there is a golden at {path}", hint=f"playhead golden add RUN --name {name} --force"
         )
-    with opened_run(session, parse_target(target)) as run:
+    wanted = parse_target(target)
+    with opened_run(session, wanted) as run:
+        foreign = is_foreign(session, wanted, run)
         made = write_golden(path, run, compressed=compressed)
+    if not foreign:
+        note_known(session.data_dir, path)
     if session.as_json:
         session.print_json(
             {

@@ -9,6 +9,7 @@ import click
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.trusting import is_known
 
 if TYPE_CHECKING:
     from playhead_receiver.transfer import Incoming
@@ -27,7 +28,10 @@ def command(session: Session, file: Path, partial: bool) -> int:
     """
     from playhead_exporter.shipping.transports import transport_opener
     from playhead_receiver.cli.agent import delivering_to
+    from playhead_receiver.cli.deleting import carry_out
     from playhead_receiver.cli.housing import housing
+    from playhead_receiver.errands import Mark
+    from playhead_receiver.store.upkeep import IMPORTED
     from playhead_receiver.transfer import incoming
 
     found = incoming(file, partial=partial)
@@ -42,6 +46,9 @@ def command(session: Session, file: Path, partial: bool) -> int:
             transport.close()
     names = _names(session, found.trace_ids)
     new = _position(session) != before
+    if new and not is_known(session.data_dir, file):
+        for name in names.values():
+            carry_out(session, Mark(name, IMPORTED, on=True))
     if session.as_json:
         session.print_json(
             {

@@ -15,6 +15,7 @@ from playhead_receiver.cli.options import check_option, header_option, verb
 from playhead_receiver.cli.printing import print_lines
 from playhead_receiver.cli.runs import opened_run, parse_target
 from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.trusting import require_trust, trust_option
 from playhead_semconv.errors import UsageError
 from playhead_semconv.headers import parse_headers
 from playhead_semconv.visible import visible
@@ -44,6 +45,7 @@ STYLES = {"identical": "green", "volatile": "green", "diverged": "yellow", "bloc
     help="Exit 1 where requests differ in times and random values that were not recorded.",
 )
 @check_option
+@trust_option
 @header_option
 @click.option(
     "--junitxml",
@@ -71,6 +73,7 @@ def command(
     repeat_effects: bool,
     strict_match: bool,
     checks: tuple[Path, ...],
+    trust: bool,
     header_lines: tuple[str, ...],
     junitxml: Path | None,
     output: bool,
@@ -103,6 +106,7 @@ def command(
         found = find_point(run, wanted.point) if wanted.point else None
         if found is not None and found.snapped:
             session.say(found.snapped)
+        foreign = require_trust(session, wanted, run, trust=trust, live=False)
         session.progress(f"replaying {run.name}")
         done = replay(
             run,
@@ -116,13 +120,14 @@ def command(
             checks=checks,
             headers=parse_headers(header_lines),
             say=session.say,
+            foreign=foreign,
         )
         done.report.strict_match = strict_match
         steps = [] if found is None else list(shown_from(run, done, found.step.number))
         if found is not None and not steps:
             session.say(f"the replay did not come to step {found.step.number}")
     if junitxml is not None:
-        again = _again(target or run.name, python=python, cwd=cwd, force=force)
+        again = _again(target or run.name, python=python, cwd=cwd, force=force, trust=trust)
         with written(junitxml, SHARED) as file:
             file.write(junit_xml(done.report, again, time.monotonic() - began))
     if output:
@@ -145,9 +150,10 @@ def command(
     return done.report.exit_code
 
 
-def _again(target: str, *, python: str, cwd: str, force: bool) -> str:
+def _again(target: str, *, python: str, cwd: str, force: bool, trust: bool) -> str:
     """The command line that makes the same report."""
     words = ["playhead", "replay", target, *(["--force"] if force else [])]
+    words += ["--trust"] if trust else []
     for option, value in (("--python", python), ("--cwd", cwd)):
         words += [option, value] if value else []
     return shlex.join(words)

@@ -23,6 +23,7 @@ from playhead_receiver.cli.child import die_as
 from playhead_receiver.cli.options import check_option, header_option, verb
 from playhead_receiver.cli.runs import parse_target
 from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.trusting import require_trust, trust_option
 from playhead_semconv.errors import UsageError
 from playhead_semconv.headers import parse_headers
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 )
 @header_option
 @check_option
+@trust_option
 @click.option("--python", default="", help="The agent's interpreter. Default: the recorded one.")
 @click.option("--cwd", default="", help="Where the program lies. Default: the recorded folder.")
 def command(
@@ -52,6 +54,7 @@ def command(
     repeat_effects: bool,
     header_lines: tuple[str, ...],
     checks: tuple[Path, ...],
+    trust: bool,
     python: str,
     cwd: str,
 ) -> int:
@@ -68,8 +71,10 @@ def command(
 
     decide = unknown_decider(session, on_unknown)
     headers = parse_headers(header_lines)
-    with origin_opened(session, parse_target(target)) as (house, run):
+    wanted = parse_target(target)
+    with origin_opened(session, wanted) as (house, run):
         _require_dead(run)
+        foreign = require_trust(session, wanted, run, trust=trust, live=True)
         tape, plan = resume_of(run, decide, reopen, repeat_effects=repeat_effects)
         require_headers(run, headers)
         forks, plan = forked_of(run, tape, plan, decide)
@@ -86,6 +91,7 @@ def command(
             forks=forks,
             headers=headers,
             checks=checks,
+            foreign=foreign,
         )
     if made is None:
         session.say("nothing was recorded")
