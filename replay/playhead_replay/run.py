@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from google.protobuf.message import DecodeError
+
 from playhead_replay.command import Command
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.forks.linked import linked
@@ -32,7 +34,7 @@ from playhead_replay.steps import Step, number_steps
 from playhead_replay.tapefile import laid_out
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import TapeMissing
+from playhead_semconv.errors import CorruptTape, TapeMissing
 from playhead_semconv.facts import Content
 from playhead_semconv.seams import Tape
 from playhead_semconv.slices import SlicedTape, served, slice_of, without_parts
@@ -144,6 +146,17 @@ class FailedCheck:
     seq: int
 
 
+NONSENSE = (
+    ArithmeticError,
+    AttributeError,
+    DecodeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What facts and spans raise that fit together in no way."""
+
 CHECK_WORDS = (a.PLAYHEAD_CHECK_NAME, a.PLAYHEAD_SPAN_NAME, a.PLAYHEAD_CHECK_SAID)
 
 
@@ -199,11 +212,20 @@ class Run:
 
     @classmethod
     def of_tapes(cls, tapes: Sequence[Tape], spans: Iterable[bytes] = (), name: str = "") -> Run:
-        """The run that began on the first of ``tapes``, with its finished spans where they are known."""
+        """The run that began on the first of ``tapes``, with its finished spans where they are known.
+
+        `CorruptTape` where they are none that playhead has written.
+        """
         at_hand = [held(tape) for tape in tapes]
-        finished = [span for otlp in spans for span in spans_of(otlp)]
-        trace_id = _trace_of(at_hand).hex() or (finished[0].trace_id if finished else "")
-        run = cls._of(at_hand, finished, trace_id)
+        try:
+            finished = [span for otlp in spans for span in spans_of(otlp)]
+            trace_id = _trace_of(at_hand).hex() or (finished[0].trace_id if finished else "")
+            run = cls._of(at_hand, finished, trace_id)
+        except NONSENSE as problem:
+            raise CorruptTape(
+                f"{name or 'the tape'} holds what no version of playhead writes",
+                cause=f"{type(problem).__name__}: {problem}",
+            ) from problem
         run.name = name or trace_id or (at_hand[0].instance.hex() if at_hand else "")
         return run
 

@@ -153,7 +153,10 @@ def read_tape_file(path: Path) -> TapeFile:
     data, problem = bytes_of(path)
     if is_text(data):
         text = require_text(bytes(data), path.name)
-        data = frames_of(from_text(text, path.name))
+        try:
+            data = frames_of(from_text(text, path.name))
+        except (OverflowError, TypeError, ValueError) as problem:
+            raise CorruptTape(f"{path.name} holds what no tape does: {problem}") from None
     found = _file_of(gather(data, scan_whole(data, path.name), path.name))
     if problem:
         raise CorruptTape(f"{path.name} is damaged: {problem}", cause="its compressed bytes are cut")

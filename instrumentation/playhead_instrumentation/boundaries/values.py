@@ -2,8 +2,8 @@
 
 What JSON has no form for is an object with one key ``$type``: ``{"$type": "bytes", "value": "aGk="}``.
 Objects of the program's own classes are kept as class and state and made again without running any
-code of theirs (`plain_classes`). Nothing is pickled and nothing is imported; what a tape names beyond
-that is a `Placeholder`. What cannot be kept so is `Unkept`: open files, connections, functions,
+code of theirs (`plain_classes`). Nothing is pickled and nothing but numpy is imported; what a tape names
+beyond that is a `Placeholder`. What cannot be kept so is `Unkept`: open files, connections, functions,
 generators, classes inside functions, objects that say themselves how they are pickled or take their
 state, cycles.
 """
@@ -103,8 +103,12 @@ def read(data: bytes) -> Any:
     """
     try:
         return _made(json.loads(data.decode("utf-8", "surrogatepass")))
+    except (Unkept, ValueError):
+        raise
     except RecursionError:
         raise ValueError("nested too deep") from None
+    except Exception as problem:
+        raise ValueError(f"no value: {problem}") from problem
 
 
 def name_of(cls: type) -> str:
