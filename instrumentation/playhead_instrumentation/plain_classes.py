@@ -60,13 +60,10 @@ def member_of(cls: type[Any], value: Any) -> Any:
 
 def tuple_of(cls: type[Any], values: list[Any]) -> Any:
     """A named tuple. TypeError."""
-    if (
-        not issubclass(cls, tuple)
-        or not hasattr(cast("Any", cls), "_fields")
-        or _has_end(cast("Any", cls))
-    ):
+    named: Any = cls
+    if not issubclass(cls, tuple) or not hasattr(named, "_fields") or _has_end(named):
         raise TypeError("no named tuple")
-    return tuple.__new__(cast("Any", cls), values)
+    return tuple.__new__(named, values)
 
 
 def exception_of(
