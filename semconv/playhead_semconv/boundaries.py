@@ -330,7 +330,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "secrets",
         None,
         "choice",
-        "reads: what secrets, ssl and libraries of cryptography draw, for entropy to record them",
+        "reads: what secrets, SystemRandom and libraries of cryptography draw, for entropy to record",
         "keys and tokens are other ones",
         (),
     ),

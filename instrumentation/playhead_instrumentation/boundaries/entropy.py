@@ -2,8 +2,8 @@
 
 Recorded is what cannot be computed: bytes of the system, seeds, names of temporary files, ids of
 ``uuid1``. What a generator makes of its seed is not, but for what a request draws of the module-wide
-one: what others have drawn before is not of its run. What `secrets`, `ssl` and libraries of cryptography
-draw is on no tape, unless the boundary ``secrets`` is chosen.
+one: what others have drawn before is not of its run. What `secrets`, `ssl`, libraries of cryptography
+and `random.SystemRandom` draw is on no tape, unless the boundary ``secrets`` is chosen.
 """
 
 from __future__ import annotations
@@ -56,6 +56,8 @@ def _cover_urandom() -> None:
         return
 
     def drawn(reads: Reads, live: Any, size: Any) -> Any:
+        if readers.draws_secrets(calling()):
+            return live(size)
         return reads.read("entropy/os.urandom", functools.partial(live, size))
 
     covered = _Source(_urandom, drawn)
@@ -65,6 +67,8 @@ def _cover_urandom() -> None:
     if getrandom is not None:
 
         def system(reads: Reads, live: Any, *arguments: Any, **more: Any) -> Any:
+            if readers.draws_secrets(calling()):
+                return live(*arguments, **more)
             return reads.read("entropy/os.getrandom", functools.partial(live, *arguments, **more))
 
         asked = _Source(getrandom, system)

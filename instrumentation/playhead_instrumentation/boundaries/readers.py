@@ -7,10 +7,12 @@ remembered by the name of its file. Modules of the standard library that read on
 
 from __future__ import annotations
 
+import dis
+import functools
 import os
 import sys
 import sysconfig
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Final
 
 AGENT: Final = 1
@@ -59,6 +61,47 @@ def look_through_secrets(through: bool) -> None:
     _secrets = frozenset[str]() if through else SECRETS
     PLACES.clear()
     _modules.clear()
+
+
+DRAWS: Final = ("urandom", "getrandom")
+"""How names end by which Python code draws of the system."""
+
+_NATIVE: Final = SECRETS - sys.stdlib_module_names
+"""Packages whose compiled code may draw of `os.urandom`: no frame of theirs is on the stack."""
+
+
+def draws_secrets(frame: FrameType | None) -> bool:
+    """Whether code that draws of the system does it for a secret, whoever calls it.
+
+    `random.SystemRandom` does, which `secrets` is made of. So does compiled code of a library of
+    cryptography: the code that is seen to draw then calls something of another name.
+    """
+    if frame is None or not _secrets:
+        return False
+    code = frame.f_code
+    if code.co_qualname.startswith("SystemRandom.") and frame.f_globals.get("__name__") == "random":
+        return True
+    return not _NATIVE.isdisjoint(sys.modules) and not _calls_by_name(code, frame.f_lasti)
+
+
+@functools.lru_cache(maxsize=256)
+def _calls_by_name(code: CodeType, at: int) -> bool:
+    """Whether what is called at ``at`` has such a name in ``code``."""
+    names = (*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars)
+    if not any(name.endswith(DRAWS) for name in names):
+        return False
+    called = ""
+    instructions = {one.offset: one for one in dis.get_instructions(code)}
+    call = instructions[at].positions
+    if call is None or call.col_offset is None:
+        return True  # it was compiled without positions
+    for offset, one in instructions.items():
+        place = one.positions
+        begins = None if place is None else (place.lineno, place.col_offset)
+        # A call begins where the name of what is called begins.
+        if offset < at and begins == (call.lineno, call.col_offset) and isinstance(one.argval, str):
+            called = one.argval
+    return called.endswith(DRAWS)
 
 
 _STANDARD: Final = tuple(
