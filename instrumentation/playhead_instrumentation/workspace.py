@@ -1,19 +1,21 @@
 """The files that a run works on: how they look, what has changed since, and that change made again.
 
 A child process changes files behind our back. Whoever starts one looks before and after; a replay, which
-starts none, applies the difference to its scratch folder.
+starts none, applies the difference to its scratch folder. The program waits for these looks, so they are
+bounded in entries, in bytes and in time; what was not looked at counts as unchanged.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import stat
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, Literal, TypeAlias
 
+import blake3
 import msgspec
 
 from playhead_instrumentation import databases
@@ -27,11 +29,32 @@ IGNORED: Final = frozenset((".venv", "__pycache__", "node_modules"))
 MOST: Final = 50_000
 """So many files and folders are looked at, those near the roots first."""
 
+LOOK_S: Final = 0.1
+"""For so long: some 20,000 files and folders."""
+
+CHANGED_BYTES: Final = 64 << 20
+CHANGED_S: Final = 0.25
+"""So much of what a child has written is read, for so long."""
+
+SYSTEM: Final = frozenset(
+    (
+        "/ /bin /boot /dev /etc /home /lib /lib64 /media /mnt /opt /private /proc /root /run /sbin /srv "
+        "/sys /tmp /usr /usr/bin /usr/lib /usr/lib64 /usr/local /usr/sbin /usr/share /usr/src /var "
+        "/var/lib /var/log /var/tmp /Applications /Library /System /Users /Volumes"
+    ).split()
+)
+"""Folders that are nobody's workspace, nor is the home of the user. What lies in them may be one."""
+
+Unlooked: TypeAlias = Literal["", "folder", "entries", "time", "bytes"]
+"""Why not all was looked at: the run works in a folder of the system; there was too much of it."""
+
 LIMIT_BYTES: Final = 16 << 20
 """Of a larger file the digest is kept, and not the content."""
 
 State: TypeAlias = tuple[int, int, int, int]
 """Mode, size in bytes, time of the last change in ns, inode."""
+
+_now_s: Final = time.monotonic
 
 _FOLDER: Final = stat.S_IFDIR
 
@@ -82,8 +105,8 @@ class Look(msgspec.Struct, frozen=True):
 
     folders: dict[str, dict[str, State]]
     """By the absolute path of a folder and the name in it; roots by their path, in the folder ``""``."""
-    whole: bool = True
-    """False: there was more than is looked at."""
+    unlooked: Unlooked = ""
+    """Why there is more than was looked at; empty where there is none. No folder is there in part."""
 
     def paths(self) -> list[str]:
         """Of all that lay there."""
@@ -111,7 +134,9 @@ class Workspace:
         """
         self.names: Final = names
         self._hidden: Final = frozenset(hidden)
-        self._roots: dict[str, None] = dict.fromkeys(roots)
+        given = list(roots)
+        self._roots: dict[str, None] = dict.fromkeys(root for root in given if is_workspace(root))
+        self._unlooked: Unlooked = "folder" if len(self._roots) < len(given) else ""
         self._place = place
         self._changed = changed
         self._limit_bytes = limit_bytes
@@ -155,6 +180,8 @@ class Workspace:
 
     def wrote(self, path: str) -> None:
         """The run made or changed this file or folder: it is looked at too, wherever it lies."""
+        if not is_workspace(path):
+            return
         if path not in self._roots and not any(path.startswith(root + os.sep) for root in self._roots):
             self._roots[path] = None
         self.touched(path)
@@ -179,16 +206,24 @@ class Workspace:
 
     def look(self) -> Look:
         """How everything looks now: one ``lstat`` each. Never raises."""
-        return self._look(self._roots)
+        found = self._look(self._roots)
+        return Look(found.folders, found.unlooked or self._unlooked)
 
     def changes(self, before: Look) -> list[Change]:
         """What is not as it was: first what is gone, then what is there, folders before their files."""
+        return self.compared(before)[0]
+
+    def compared(self, before: Look) -> tuple[list[Change], Unlooked]:
+        """The same, and why there may be more."""
         with self._lock:
             self._touched = {}
             after = self._last = self.look()
+        unlooked = before.unlooked or after.unlooked
         gone: dict[str, None] = {}
         there: dict[str, tuple[State | None, State]] = {}
         for folder in before.folders.keys() | after.folders.keys():
+            if unlooked and folder and not _comparable(folder, before, after):
+                continue
             was, now = before.folders.get(folder, {}), after.folders.get(folder, {})
             if was == now:
                 continue
@@ -207,14 +242,15 @@ class Workspace:
             with contextlib.suppress(OSError):
                 main = path.rpartition("-")[0]
                 there.setdefault(main, (None, _state(os.lstat(main))))
+        left = _Left()
         for path in sorted(there):
             with contextlib.suppress(OSError):
-                found += self._change(path, *there[path])
-        return found
+                found += self._change(path, *there[path], left)
+        return found, unlooked or left.over
 
     def _look(self, roots: Iterable[str]) -> Look:
         places: dict[str, State] = {}
-        found, left = {"": places}, self._most
+        found, left, end_s = {"": places}, self._most, _now_s() + LOOK_S
         waiting: list[str] = []
         for root in list(roots):
             with contextlib.suppress(OSError):
@@ -225,10 +261,11 @@ class Workspace:
         for folder in waiting:  # which grows meanwhile
             if folder in found:
                 continue
-            inside, folders = _inside(folder)
+            inside, folders = _inside(folder, left)
             if len(inside) > left:
-                found[folder] = dict(itertools.islice(inside.items(), left))
-                return Look(found, whole=False)
+                return Look(found, "entries")
+            if _now_s() > end_s:
+                return Look(found, "time")
             found[folder] = inside
             left -= len(inside)
             waiting += [one for one in folders if one not in self._hidden]
@@ -236,7 +273,7 @@ class Workspace:
 
     def _again(self, last: Look, paths: Iterable[str]) -> Look:
         """``last`` with these places as they are now."""
-        folders = dict(last.folders)
+        folders, unlooked = dict(last.folders), last.unlooked
         own: set[str] = set()
         for path in paths:
             home, name = ("", path) if path in self._roots else os.path.split(path)
@@ -256,11 +293,12 @@ class Workspace:
                 continue
             hidden = path in self._hidden or os.path.basename(path) in IGNORED
             if stat.S_ISDIR(state[0]) and not hidden:
-                found = self._look([path]).folders
+                look = self._look([path])
+                found, unlooked = look.folders, unlooked or look.unlooked
                 folders |= {folder: found[folder] for folder in found if folder}
-        return Look(folders, last.whole)
+        return Look(folders, unlooked)
 
-    def _change(self, path: str, was: State | None, now: State) -> Iterator[Change]:
+    def _change(self, path: str, was: State | None, now: State, left: _Left) -> Iterator[Change]:
         name, mode = self.names.short(path), now[0]
         same_kind = was is not None and stat.S_IFMT(was[0]) == stat.S_IFMT(mode)
         if stat.S_ISDIR(mode):
@@ -272,7 +310,13 @@ class Workspace:
             if was is not None and same_kind and was[1:] == now[1:]:
                 yield Change(name, "mode", mode)
                 return
-            data = databases.snapshot(path) if self.is_database(path) else _content(path)
+            if not left.take(now[1]):
+                yield Change(name, "written", mode, None, b"", now[1], now[2])
+                return
+            if now[1] > self._limit_bytes:
+                yield Change(name, "written", mode, None, _digest_of(path), now[1], now[2])
+                return
+            data = databases.snapshot(path) if self.is_database(path) else _content(path, now[1])
             if data is None:
                 return
             kept = data if len(data) <= self._limit_bytes else None
@@ -303,13 +347,54 @@ def _state(found: os.stat_result) -> State:
     return found.st_mode, found.st_size, found.st_mtime_ns, found.st_ino
 
 
-def _inside(folder: str) -> tuple[dict[str, State], list[str]]:
-    """What lies in a folder, by name; and the folders in it that are looked into, by path."""
+def is_workspace(path: str) -> bool:
+    """Whether what lies there may be looked at: no folder of the system, nor the home of the user."""
+    if path in SYSTEM or path.startswith(("/proc/", "/sys/", "/dev/")):
+        return False
+    return path != os.path.expanduser("~")
+
+
+def _comparable(folder: str, before: Look, after: Look) -> bool:
+    """Where not all was looked at: whether it is known what became of what lies in a folder."""
+    if folder in before.folders:
+        return folder in after.folders or not os.path.isdir(folder)
+    home, name = os.path.split(folder)
+    if home in before.folders:
+        return name not in before.folders[home]  # it is new
+    return home != folder and home in after.folders and _comparable(home, before, after)
+
+
+class _Left:
+    """How much may still be read of what a child has written."""
+
+    def __init__(self) -> None:
+        self._bytes, self._end_s = CHANGED_BYTES, _now_s() + CHANGED_S
+        self.over: Unlooked = ""
+        """What there was too much of."""
+
+    def take(self, size: int) -> bool:
+        if size > self._bytes:
+            self.over = self.over or "bytes"
+        elif _now_s() > self._end_s:
+            self.over = self.over or "time"
+        else:
+            self._bytes -= size
+            return True
+        return False
+
+
+def _inside(folder: str, most: int) -> tuple[dict[str, State], list[str]]:
+    """What lies in a folder, by name; and the folders in it that are looked into, by path.
+
+    Of more than ``most``, one more.
+    """
     states: dict[str, State] = {}
     folders: list[str] = []
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
+                if len(states) > most:
+                    break
                 try:
                     found = entry.stat(follow_symlinks=False)
                 except OSError:
@@ -323,9 +408,17 @@ def _inside(folder: str) -> tuple[dict[str, State], list[str]]:
     return states, folders
 
 
-def _content(path: str) -> bytes:
+def _content(path: str, size: int) -> bytes:
     with open(path, "rb") as file:
-        return file.read()
+        return file.read(size)  # not what is still being appended
+
+
+def _digest_of(path: str) -> bytes:
+    hasher = blake3.blake3()
+    with open(path, "rb") as file:
+        while piece := file.read(1 << 20):
+            hasher.update(piece)
+    return hasher.digest()
 
 
 def _make(change: Change, path: str) -> None:

@@ -30,7 +30,7 @@ class Home:
         }
         self.bare = {
             **kept,
-            "HOME": str(folder),
+            "HOME": str(folder / "home"),
             "XDG_CONFIG_HOME": str(folder / "config"),
             "PLAYHEAD_DATA_DIR": str(self.data_dir),
             "PLAYHEAD_SPOOL_DIR": str(folder / "spool"),

@@ -45,7 +45,7 @@ class Program:
             {
                 **kept,
                 "PATH": f"{BIN}{os.pathsep}{kept.get('PATH', '')}",
-                "HOME": str(folder),
+                "HOME": str(folder / "home"),
                 "PLAYHEAD_SPOOL_DIR": str(spool),
                 "PLAYHEAD_ENDPOINT": "http://127.0.0.1:9",
                 "PLAYHEAD_ENDPOINT_KIND": "other",

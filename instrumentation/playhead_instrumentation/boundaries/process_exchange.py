@@ -115,6 +115,7 @@ class Child:
         self._before: Any = None
         self.signalled = False
         """Whether the program has sent it a signal."""
+        self._unlooked = ""
         body, details = described(started, session.redactor)
         span = trace.get_current_span().get_span_context()
         self.call = session.driver.open(
@@ -137,7 +138,7 @@ class Child:
             for index, part in enumerate(self.played.exchange.parts):
                 self._due.setdefault(stream_of(part), deque()).append(index)
         else:
-            files = session.driver.files
+            files = session.driver.files if session.has("processes.talk") else None
             self._before = None if files is None else files.look()
 
     def admit(self) -> None:
@@ -386,7 +387,8 @@ class Child:
         """What changed in the workspace since it was started."""
         redactor, workspace = self._session.redactor, self._session.workspace
         changes: list[Change] = []
-        for change in () if workspace is None else workspace.changes(self._before):
+        found, self._unlooked = ((), "") if workspace is None else workspace.compared(self._before)
+        for change in found:
             data = change.data if redactor.content or change.what == "link" else None
             if data is not None and change.what == "written":
                 data = redactor.response("", "").chunk(data)
@@ -505,7 +507,9 @@ class Child:
     def _end(
         self, how: EndedHow, at: Delivery | None, status: int | None, body: Content | None = None
     ) -> None:
-        values = {} if status is None else {a.PROCESS_EXIT_CODE: status}
+        values: dict[str, Any] = {} if status is None else {a.PROCESS_EXIT_CODE: status}
+        if self._unlooked:
+            values[a.PLAYHEAD_PROCESS_UNLOOKED] = self._unlooked
         if body is not None and self.played is not None:
             body = Content(body.digest, body.size)
         self.call.end(how, at, values=values, body=body, goes_on=how == "complete")

@@ -10,8 +10,9 @@ import msgspec
 import pytest
 
 from playhead_exporter.spool.places import default_spool
+from playhead_instrumentation import workspace as workspaces
 from playhead_instrumentation.surroundings import own_folders
-from playhead_instrumentation.workspace import Change, Names, Workspace
+from playhead_instrumentation.workspace import Change, Look, Names, Workspace
 from playhead_receiver.cli.configuration import data_dir
 from playhead_semconv.settings import Settings
 
@@ -180,7 +181,7 @@ def test_of_too_many_files_those_near_the_root_are_looked_at(tmp_path: Path):
         (tmp_path / f"{number}").mkdir()
         (tmp_path / f"{number}" / "deep").touch()
     look = Workspace(Names(str(tmp_path), ""), [str(tmp_path)], most=9).look()
-    assert not look.whole
+    assert look.unlooked == "entries"
     assert {Path(path).name for path in look.paths()} == {tmp_path.name, *map(str, range(8))}
 
 
@@ -191,3 +192,55 @@ def test_of_too_many_files_those_near_the_root_are_looked_at(tmp_path: Path):
 def test_names_of_paths(path: str, name: str):
     names = Names("/r", "/h")
     assert (names.short(path), names.long(name)) == (name, path)
+
+
+@pytest.mark.parametrize("folder", ["/", "/usr", "/tmp", "/proc/self", "home"])
+def test_folders_of_the_system_are_not_looked_at(folder: str, tmp_path: Path, monkeypatch: Any):
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    folder = {"home": str(tmp_path / "home")}.get(folder, folder)
+    workspace = Workspace(Names(folder, ""), [folder])
+    workspace.wrote(folder)
+    assert workspace.before() == Look({"": {}}, "folder")
+    (tmp_path / "home" / "agent").mkdir(parents=True)
+    below = str(tmp_path / "home" / "agent")
+    assert Workspace(Names(below, ""), [below]).look().unlooked == ""
+
+
+def test_what_was_not_looked_at_counts_as_unchanged(tmp_path: Path):
+    for number in range(8):
+        (tmp_path / f"{number}").mkdir()
+        (tmp_path / f"{number}" / "deep").touch()
+    workspace = Workspace(Names(str(tmp_path), ""), [str(tmp_path)], most=9)
+    before = workspace.before()
+    shutil.rmtree(tmp_path / "0")
+    (tmp_path / "1" / "deep").write_text("changed")
+    (tmp_path / "new" / "within").mkdir(parents=True)
+    changes, unlooked = workspace.compared(before)
+    assert [(one.path, one.what) for one in changes] == [("./0", "deleted"), ("./new", "folder")]
+    assert unlooked == "entries"
+    more = Workspace(Names(str(tmp_path), ""), [str(tmp_path)], most=1000)
+    changes, unlooked = more.compared(before)
+    found = [("./0", "deleted"), ("./new", "folder"), ("./new/within", "folder")]
+    assert [(one.path, one.what) for one in changes] == found
+
+
+def test_a_look_ends_when_its_time_is_over(tmp_path: Path, monkeypatch: Any):
+    filled(tmp_path)
+    monkeypatch.setattr(workspaces, "LOOK_S", -1.0)
+    workspace = Workspace(Names(str(tmp_path), ""), [str(tmp_path)])
+    before = workspace.before()
+    assert (before.unlooked, list(before.folders)) == ("time", [""])
+    (tmp_path / "made").touch()
+    assert workspace.compared(before) == ([], "time")
+
+
+@pytest.mark.parametrize("bound, name", [("CHANGED_BYTES", "bytes"), ("CHANGED_S", "time")])
+def test_much_that_a_child_has_written_is_not_read(
+    bound: str, name: str, tmp_path: Path, monkeypatch: Any
+):
+    monkeypatch.setattr(workspaces, bound, 5 if bound == "CHANGED_BYTES" else -1)
+    workspace = Workspace(Names(str(tmp_path), ""), [str(tmp_path)])
+    before = workspace.before()
+    (tmp_path / "large").write_bytes(b"larger")
+    ((change,), unlooked) = workspace.compared(before)
+    assert (change.data, change.digest, change.size, unlooked) == (None, b"", 6, name)
