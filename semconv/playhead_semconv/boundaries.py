@@ -348,6 +348,13 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             *_below(
                 "os", "setxattr removexattr mkfifo chdir rename replace link symlink getcwd getcwdb"
             ),
+            # Where these functions say that they are of, and are looked for by `pickle`.
+            *_below("_io", "open"),
+            *_below("posix", "stat lstat fstat statvfs access listdir readlink getxattr listxattr"),
+            *_below("posix", "scandir open close mkdir rmdir unlink remove chmod chown utime truncate"),
+            *_below(
+                "posix", "setxattr removexattr mkfifo chdir rename replace link symlink getcwd getcwdb"
+            ),
             "tempfile._get_default_tempdir",
             "tarfile.bltn_open",
         ),
@@ -360,7 +367,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "choice",
         "reads: content of databases that are opened; effects: what they say afterwards",
         "a copy of the database as it is now is opened",
-        ("sqlite3.connect", "sqlite3.dbapi2.connect"),
+        ("sqlite3.connect", "sqlite3.dbapi2.connect", "_sqlite3.connect"),
         on_import=(
             ("sqlite3.dbapi2", "boundaries.sqlite:patch"),
             ("sqlite3", "boundaries.sqlite:patch"),

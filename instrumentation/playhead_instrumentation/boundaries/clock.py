@@ -64,7 +64,7 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 def watch(patches: Patches, session: object = None) -> None:
     """Patch ``time`` and ``datetime``, and make room for those who patch them too."""
-    patches.attempt("time", _PATCHES.functions)
+    patches.attempt("time", functools.partial(_PATCHES.functions, patches))
     patches.attempt("datetime", _PATCHES.methods)
     patches.attempt("time_machine", _make_room)
     patches.when_imported("_time_machine", "time_machine", _step_aside)
@@ -79,10 +79,15 @@ class _Patches:
         self._methods: list[tuple[type, str, Any, Any]] = []
         """Class, name, original and ours."""
 
-    def functions(self) -> None:
+    def functions(self, patches: Patches) -> None:
         """Replace functions of ``time``. Once."""
-        if self._functions:
-            return
+        if not self._functions:
+            self._make()
+        for name, (original, ours) in self._functions.items():
+            if getattr(time, name) is original:
+                patches.put(time, name, ours)
+
+    def _make(self) -> None:
         localtime, strftime = required(time, "localtime"), required(time, "strftime")
         asctime = required(time, "asctime")
         made: dict[str, Ambient] = {}
@@ -114,8 +119,6 @@ class _Patches:
         self._functions = {
             name: (ours.__wrapped__, genuine(ours.__wrapped__, ours)) for name, ours in made.items()
         }
-        self._put(True)
-        PATCHES.also(self.take_off)
 
     def methods(self) -> None:
         """Replace methods of ``datetime.datetime`` and ``datetime.date``. Once."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from playhead_instrumentation.boundaries.pipe_exchange import PipeBlocked, answered, recording, stay
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import required
+from playhead_instrumentation.patches import PATCHES, required
 from playhead_semconv.errors import ExchangeExhausted
 
 
@@ -62,10 +62,10 @@ def patch(module: ModuleType) -> None:
         return _connected(connection, "connect", repr(address).encode(), lambda: client(address))
 
     connect.__dict__["__playhead__"] = True
-    listener.__init__, listener.accept, listener.close = listen, accepted, closed
-    module.__dict__["SocketClient"] = connect
+    PATCHES.put_all(listener, {"__init__": listen, "accept": accepted, "close": closed})
+    PATCHES.put(module, "SocketClient", connect)
     for name in ("deliver_challenge", "answer_challenge"):
-        module.__dict__[name] = _settled(required(module, name))
+        PATCHES.put(module, name, _settled(required(module, name)))
 
 
 def _connected(owner: Any, key: str, body: bytes, live: Callable[[], Any]) -> Any:
@@ -112,7 +112,7 @@ def patch_folders(module: ModuleType) -> None:
         finally:
             tempfile.tempdir = known
 
-    module.__dict__["get_temp_dir"] = get_temp_dir
+    PATCHES.put(module, "get_temp_dir", get_temp_dir)
 
 
 def patch_managers(module: ModuleType) -> None:
@@ -122,7 +122,7 @@ def patch_managers(module: ModuleType) -> None:
         session = recording()
         return id(thing) if session is None else session.driver.reads.read("pipe/id", lambda: id(thing))
 
-    module.__dict__["id"] = name
+    PATCHES.put(module, "id", name)
 
 
 def patch_handles(module: ModuleType) -> None:
@@ -152,7 +152,7 @@ def patch_handles(module: ModuleType) -> None:
         return found[0] if found else _nowhere()
 
     send_handle.__dict__["__playhead__"] = True
-    module.__dict__["send_handle"], module.__dict__["recv_handle"] = send_handle, receive_handle
+    PATCHES.put_all(module, {"send_handle": send_handle, "recv_handle": receive_handle})
 
 
 def patch_sender(module: ModuleType) -> None:
@@ -165,4 +165,4 @@ def patch_sender(module: ModuleType) -> None:
         return os.getpid() if session is None else session.driver.reads.read("pipe/pid", os.getpid)
 
     own.__dict__["getpid"] = pid
-    module.__dict__["os"] = own
+    PATCHES.put(module, "os", own)

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from playhead_instrumentation.boundaries.pipe_exchange import answered, recording
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import required
+from playhead_instrumentation.patches import PATCHES, required
 
 RECURSIVE = 0
 """Kind of a lock that its owner may take again."""
@@ -33,10 +33,10 @@ def patch(module: ModuleType) -> None:
     core = ModuleType("_multiprocessing")
     core.__dict__.update(module.__dict__["_multiprocessing"].__dict__)
     core.__dict__["SemLock"] = made
-    module.__dict__["_multiprocessing"] = core
+    PATCHES.put(module, "_multiprocessing", core)
     barrier = required(module, "Barrier")
     for name in ("_state", "_count"):
-        setattr(barrier, name, _read(required(barrier, name), f"shared/barrier.{name}"))
+        PATCHES.put(barrier, name, _read(required(barrier, name), f"shared/barrier.{name}"))
 
 
 class _Lock:
@@ -116,9 +116,9 @@ def patch_values(module: ModuleType) -> None:
         (required(module, "SynchronizedString"), ("value", "raw")),
     ):
         for name in names:
-            setattr(owner, name, _read(required(owner, name), f"shared/{name}"))
+            PATCHES.put(owner, name, _read(required(owner, name), f"shared/{name}"))
     for name in ("__getitem__", "__getslice__"):
-        setattr(array, name, _reading(required(array, name), f"shared/{name}"))
+        PATCHES.put(array, name, _reading(required(array, name), f"shared/{name}"))
 
 
 def _read(given: Any, kind: str) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from playhead_instrumentation.boundaries.pipe_exchange import answered, recording
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import required
+from playhead_instrumentation.patches import PATCHES, required
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv.facts import digest_of
 
@@ -71,9 +71,8 @@ def patch(module: ModuleType) -> None:
         return _of(several, json.loads(found or b"[]"))
 
     wait_for.__dict__["__playhead__"] = True
-    owner._send_bytes, owner._recv_bytes = send_bytes, receive_bytes
-    module.__dict__["wait"] = wait_for
-    module.__dict__["_playhead_wait"] = wait
+    PATCHES.put_all(owner, {"_send_bytes": send_bytes, "_recv_bytes": receive_bytes})
+    PATCHES.put_all(module, {"wait": wait_for, "_playhead_wait": wait})
 
 
 def patch_pool(module: ModuleType) -> None:
@@ -81,7 +80,7 @@ def patch_pool(module: ModuleType) -> None:
     from multiprocessing import connection
 
     if module.__dict__.get("wait") is connection.__dict__.get("_playhead_wait"):
-        module.__dict__["wait"] = connection.wait
+        PATCHES.put(module, "wait", connection.wait)
     pool, threads = required(module, "Pool"), required(module, "ThreadPool")
     wait, begin = required(pool, "_wait_for_updates"), required(threads, "_repopulate_pool")
 
@@ -100,8 +99,8 @@ def patch_pool(module: ModuleType) -> None:
             self._change_notifier.put = _in_shadow(self._change_notifier.put)
         begin(self)
 
-    pool._wait_for_updates = staticmethod(wait_for_updates)
-    threads._repopulate_pool = begin_with_a_pipe_of_its_own
+    PATCHES.put(pool, "_wait_for_updates", staticmethod(wait_for_updates))
+    PATCHES.put(threads, "_repopulate_pool", begin_with_a_pipe_of_its_own)
 
 
 def _in_shadow(put: Callable[[object], None]) -> Callable[[object], None]:
