@@ -544,6 +544,30 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
             "uvloop.Loop.run_forever",
         ),
     ),
+    Boundary(
+        "runtimes",
+        STRICT,
+        "level",
+        "the level in the exit fact: causal where gevent, eventlet, trio, nest_asyncio or Jupyter runs",
+        "such a runtime runs as it is",
+        (
+            "nest_asyncio.apply",
+            "nest_asyncio2.apply",
+            *_below("gevent.monkey", "patch_all patch_thread"),
+            "eventlet.monkey_patch",
+            "trio.run",
+            "trio.lowlevel.start_guest_run",
+        ),
+        on_import=(
+            ("nest_asyncio", "runtimes:hook_nest_asyncio"),
+            ("nest_asyncio2", "runtimes:hook_nest_asyncio"),
+            ("gevent.monkey", "runtimes:hook_gevent"),
+            ("eventlet", "runtimes:hook_eventlet"),
+            ("trio", "runtimes:hook_trio"),
+            ("trio.lowlevel", "runtimes:hook_trio_guest"),
+            ("ipykernel.kernelapp", "runtimes:hook_ipykernel"),
+        ),
+    ),
 )
 """The rows, in the order in which they are installed."""
 

@@ -324,7 +324,8 @@ def _links(origin: str) -> list[trace.Link]:
 def _announce(recording: Recording) -> None:
     root = recording.root
     if root is not None and root.parent is None:
-        attributes = root.attributes
+        changed = {} if recording.session is None else recording.session.process.changed()
+        attributes = {**root.attributes, **changed}
         recording.notices.recording(
             str(attributes.get(a.PLAYHEAD_RUN_AGENT, "")),
             _libraries(),
@@ -334,7 +335,7 @@ def _announce(recording: Recording) -> None:
 
 def _libraries() -> list[str]:
     """Which of the program's libraries are patched; the standard library goes without saying."""
-    patched = set(PATCHES.patched())
+    patched = set(PATCHES.patched()) - {"runtimes"}
     modules = (module for row in BOUNDARIES if row.name in patched for module, _ in row.on_import)
     tops = dict.fromkeys(module.partition(".")[0] for module in modules if module in sys.modules)
     return [top for top in tops if top != OUR_OWN and top not in sys.stdlib_module_names]

@@ -18,9 +18,21 @@ _RealLock: Any = type(_allocate())
 _RealRLock: Any = _thread.RLock
 
 
+_before: Any = threading.Lock, threading.RLock
+
+
 def hook() -> None:
     """Replace the two."""
+    global _before
+    _before = threading.Lock, threading.RLock
     PATCHES.put_all(threading, {"Lock": Lock, "RLock": RLock})
+
+
+def unhook() -> None:
+    """Put back what stood there. Locks that were made meanwhile stay as they are."""
+    owner: Any = threading
+    if owner.Lock is Lock and owner.RLock is RLock:
+        owner.Lock, owner.RLock = _before
 
 
 def _waits(blocking: bool, timeout: float) -> bool:

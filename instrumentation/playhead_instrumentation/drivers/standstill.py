@@ -7,7 +7,6 @@ return), nobody looks; here a thread of our own does.
 
 from __future__ import annotations
 
-import _thread
 import os
 import sys
 import threading
@@ -21,6 +20,7 @@ from playhead_instrumentation.drivers import wakes
 from playhead_instrumentation.drivers.quiet import Rest
 from playhead_instrumentation.drivers.real_time import REAL
 from playhead_instrumentation.drivers.tape_gate import TapeGate
+from playhead_semconv.native import Bell, Thread
 
 LOOK_S = 0.1
 """How often it looks."""
@@ -55,14 +55,12 @@ class Standstill:
 
     def start(self) -> None:
         """Watch, until the gate is closed."""
-        name = f"{lanes.OWN_THREADS}standstill"
-        threading.Thread(target=self._run, name=name, daemon=True).start()
+        Thread(f"{lanes.OWN_THREADS}standstill", self._run).start()
 
     def _run(self) -> None:
-        pause = _thread.allocate_lock()
-        pause.acquire()
+        pause = Bell()
         while not self._gate.closed():
-            pause.acquire(timeout=LOOK_S)
+            pause.wait(LOOK_S)
             if self._stands():
                 self._ends(list(waiting()))
                 return

@@ -1,0 +1,106 @@
+"""Runtimes that take over threads or event loops: a recorded program does what it does without us.
+
+Where strict is asked for and cannot be kept, that is said in one sentence, and the run says its level.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from playhead_semconv.boundaries import LEVELS
+
+PROGRAMS = Path(__file__).parent / "runtimes"
+BIN = Path(sys.executable).parent
+TIMEOUT_S = 120
+STEPS_DOWN = {
+    "gevent_program": "gevent makes threads into greenlets",
+    "eventlet_program": "eventlet makes threads into greenlets",
+    "nested_loops": "nest_asyncio lets event loops run inside each other",
+    "trio_program": "trio runs tasks of its own",
+    "anyio_program": "trio runs tasks of its own",
+    "ipython_program": "",
+    "notebook": "a Jupyter kernel waits for its notebook beside the program",
+}
+LAUNCHERS = {
+    "instrument": [BIN / "opentelemetry-instrument"],
+    "record": [BIN / "playhead", "record", "--"],
+}
+REPLAYED = ("nested_loops", "trio_program", "anyio_program", "ipython_program")
+
+
+def run(words: list[str | Path], home: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PLAYHEAD_", "OTEL_"))}
+    environment = {
+        **kept,
+        "EVENTLET_NO_GREENDNS": "yes",
+        "PYTHONWARNINGS": "ignore",
+        "HOME": str(home),
+        "XDG_DATA_HOME": str(home / "data"),
+        "XDG_STATE_HOME": str(home / "state"),
+        "IPYTHONDIR": str(home / "ipython"),
+        **more,
+    }
+    return subprocess.run(
+        words,
+        env=environment,
+        cwd=PROGRAMS,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def as_without_us(program: str, launcher: str, level: str, home: Path) -> str:
+    """Run it without and with us; what we said."""
+    words = [sys.executable, f"{program}.py"]
+    without = run([*words], home)
+    recorded = run([*LAUNCHERS[launcher], *words], home, PLAYHEAD_LEVEL=level)
+    assert (without.returncode, recorded.returncode) == (3, 3), recorded.stderr
+    assert recorded.stdout == without.stdout
+    return recorded.stderr
+
+
+def steps_down(program: str, launcher: str, home: Path) -> None:
+    said = as_without_us(program, launcher, "strict", home)
+    why = STEPS_DOWN[program]
+    assert said.count("recording at level causal, not strict") == (1 if why else 0), said
+    assert why in said
+
+
+@pytest.mark.parametrize("program", STEPS_DOWN)
+def test_a_strict_one_steps_down_where_it_must(program, tmp_path):
+    steps_down(program, "instrument", tmp_path)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("program", STEPS_DOWN)
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_all_levels(program, launcher, level, tmp_path):
+    if level == "strict":
+        steps_down(program, launcher, tmp_path)
+    else:
+        assert "not strict" not in as_without_us(program, launcher, level, tmp_path)
+
+
+@pytest.mark.parametrize("program", REPLAYED)
+def test_its_replay_is_identical(program, tmp_path):
+    as_without_us(program, "record", "strict", tmp_path)
+    done = run([BIN / "playhead", "replay", "last", "--json"], tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("program", ["gevent_program", "eventlet_program"])
+def test_a_replay_among_greenlets_ends(program, tmp_path):
+    """It runs as it likes: what it does otherwise is in the report."""
+    as_without_us(program, "record", "strict", tmp_path)
+    done = run([BIN / "playhead", "replay", "last", "--json"], tmp_path)
+    assert done.returncode in (0, 1, 3), done.stderr
+    assert json.loads(done.stdout)
