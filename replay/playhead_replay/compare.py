@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from playhead_replay.exchanges import RecordedExchange, exchanges_of, lane_names
-from playhead_replay.inbound import answer_difference, requests_of
+from playhead_replay.inbound import answer_difference, differs_in_pairs, requests_of
 from playhead_replay.matching import MESSAGES, Match, Matching, match
 from playhead_replay.outputs import Effect, Outputs, Stream
 from playhead_replay.reads import counts_of_reads, live_reads
@@ -56,6 +56,7 @@ class _Comparison:
         self._matching: Matching = match(
             exchanges_of(tape), exchanges_of(now), placed="order" in self._had
         )
+        self._varied: list[str] = []
         self._came = requests_of(tape)
         if self._came:
             self._leave_out_the_boot()
@@ -118,6 +119,7 @@ class _Comparison:
             ),
             notes=list(self._notes(any_differs=bool(found))),
             unkept=self._unkept(),
+            varied=self._varied,
         )
 
     def _unkept(self) -> dict[str, str]:
@@ -175,6 +177,9 @@ class _Comparison:
                 difference = Difference("request", one.key, "(not served)")
             else:
                 difference = answer_difference(one, other)
+                if difference is not None and differs_in_pairs(one, other):
+                    self._varied.append(f"inbound response to {one.key}")
+                    continue
             if difference is not None:
                 seq = AT_THE_END if other is None else other.exchange.last_seq
                 step = self._step_before(seq)

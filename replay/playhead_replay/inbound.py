@@ -9,10 +9,12 @@ from typing import Any, cast
 
 from playhead_semconv import attributes as a
 from playhead_semconv.difference import Difference, body_difference
+from playhead_semconv.errors import CorruptTape
 from playhead_semconv.facts import Exchange, Part
 from playhead_semconv.folds import fold_exchanges
 from playhead_semconv.headers import withheld
 from playhead_semconv.seams import Tape
+from playhead_semconv.volatile import answer, pairs_of, verify
 
 END = "end"
 REFUSALS = (401, 403)
@@ -127,6 +129,19 @@ def answer_difference(tape: InboundRequest, now: InboundRequest) -> Difference |
     if found is None and not cut and tape.how != now.how:
         found = Difference("end", tape.how, now.how)
     return found
+
+
+def differs_in_pairs(tape: InboundRequest, now: InboundRequest) -> bool:
+    """Whether two answers are the same but for values that the replay says it handed out."""
+    end = now.exchange.end
+    stated = None if end is None else end.values.get(a.PLAYHEAD_VOLATILE_PAIRS)
+    if stated is None or (tape.status_code, tape.how) != (now.status_code, now.how):
+        return False
+    sides = answer(tape.headers, tape.pieces), answer(now.headers, now.pieces)
+    try:
+        return verify(*sides, pairs_of(str(stated))) is None
+    except CorruptTape:
+        return False
 
 
 def turned_away(

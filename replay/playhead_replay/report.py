@@ -163,6 +163,8 @@ class Report:
     """Names of the steps of the recorded run, by number."""
     unkept: dict[str, str] = field(default_factory=dict[str, str])
     """Boundaries that the recording does not keep → the lowest level that does."""
+    varied: list[str] = field(default_factory=list[str])
+    """Outputs that differ in nothing but values that the replay's clock and entropy handed out."""
     strict_match: bool = False
     """Whether a request that differs in what was handed out is taken for another."""
     processes: list[ProcessCheck] = field(default_factory=list[ProcessCheck])
@@ -186,6 +188,7 @@ class Report:
         self.notes += [f"{name}: {note}" for note in other.notes]
         self.redacted += other.redacted
         self.unkept = {**other.unkept, **self.unkept}
+        self.varied += [f"{one} in {name}" for one in other.varied]
 
     def count(self, fidelity: Fidelity) -> int:
         """How many exchanges have this fidelity, over all boundaries."""
@@ -211,7 +214,7 @@ class Report:
             return "blocked"
         if self.divergences:
             return "diverged"
-        return "volatile" if self.count(Fidelity.VOLATILE) else "identical"
+        return "volatile" if self.varied or self.count(Fidelity.VOLATILE) else "identical"
 
     @property
     def exit_code(self) -> int:
@@ -280,6 +283,7 @@ class Report:
             "unused": self.unused,
             "redacted": self.redacted,
             "not_kept": self.unkept,
+            "volatile_outputs": self.varied,
             "network": self.network or None,
             "files": self.files or None,
             "notes": self.notes,
@@ -303,6 +307,7 @@ class Report:
             yield f"{who}; {self.level} order"
         if self.redacted:
             yield f"{self.redacted} value{'s' if self.redacted > 1 else ''} redacted on the tape"
+        yield from (f"{one} differs in times and random values alone" for one in self.varied)
         by_level: dict[str, list[str]] = {}
         for name, level in self.unkept.items():
             by_level.setdefault(level, []).append(name)

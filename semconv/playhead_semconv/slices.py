@@ -147,7 +147,10 @@ def _of_process(fact: Fact) -> Fact:
     at: Mapping[str, Any] = fact.attributes
     if fact.name == e.PLAYHEAD_PROCESS_START:
         # Whoever serves holds nothing back, whatever was asked for.
-        return msgspec.structs.replace(fact, attributes={**at, a.PLAYHEAD_RUN_LEVEL: "causal"})
+        level = at.get(a.PLAYHEAD_RUN_LEVEL)
+        if level == "strict":
+            return msgspec.structs.replace(fact, attributes={**at, a.PLAYHEAD_RUN_LEVEL: "causal"})
+        return fact
     if fact.name in (e.PLAYHEAD_PROCESS_HEARTBEAT, e.PLAYHEAD_PROCESS_EXIT):
         kept = {name: at[name] for name in _NEWS if name in at}
         return msgspec.structs.replace(fact, name=e.PLAYHEAD_PROCESS_HEARTBEAT, attributes=kept)

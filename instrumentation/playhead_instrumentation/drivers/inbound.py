@@ -7,6 +7,7 @@ like an answer; what the program answers is sent.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from playhead_instrumentation import lanes
@@ -16,7 +17,8 @@ from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import LIVE, Played
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import Delivery, ExchangeId
+from playhead_semconv.facts import Content, Delivery, EndedHow, ErrorRecord, ExchangeId
+from playhead_semconv.volatile import answer
 
 KIND = "inbound"
 
@@ -24,13 +26,16 @@ KIND = "inbound"
 class Inbound(Call):
     """One request while it is served."""
 
-    __slots__ = ("lane",)
+    __slots__ = ("_headers", "_said", "lane")
 
     def __init__(self, driver: Driver) -> None:
         """The next request: nothing is on the tape before `begin`."""
         driver.gate.loosen()
         name, verdict = driver.next_request()
         self.lane = lanes.Lane(name, of_request=True)
+        self._headers: list[str] = []
+        self._said: list[bytes] = []
+        """The body of the answer, at a replay."""
         super().__init__(driver, ExchangeId(self.lane.hash, KIND, 0), verdict or LIVE, b"", b"", b"")
 
     def comes(self) -> Turn:
@@ -70,4 +75,39 @@ class Inbound(Call):
 
     def head(self, values: dict[str, Any], at: Delivery | None = None) -> None:
         """The program begins to answer."""
+        self._headers = values.get(a.PLAYHEAD_HTTP_HEADERS) or []
         self._append(e.PLAYHEAD_EXCHANGE_RESPONSE, values, None, at)
+
+    def sent(self, data: bytes, more: Mapping[str, Any] | None = None) -> bytes:
+        """The program sends a piece of its answer; what of it went on tape."""
+        kept = super().sent(data, more)
+        if isinstance(self.verdict, Played):
+            self._said.append(kept)
+        return kept
+
+    def end(
+        self,
+        how: EndedHow,
+        at: Delivery | None = None,
+        error: ErrorRecord | None = None,
+        *,
+        values: Mapping[str, Any] | None = None,
+        body: Content | None = None,
+        goes_on: bool = False,
+    ) -> bool:
+        """It is over; whether this was the end. Says where the answer holds what was handed out."""
+        pairs = self._pairs() if self.ended is None else ""
+        if pairs:
+            values = {**(values or {}), a.PLAYHEAD_VOLATILE_PAIRS: pairs}
+        return super().end(how, at, error, values=values, body=body, goes_on=goes_on)
+
+    def _pairs(self) -> str:
+        verdict = self.verdict
+        if not isinstance(verdict, Played):
+            return ""
+        recorded = verdict.exchange
+        before = [verdict.read(part.data) for part in recorded.sent]
+        headers: list[str] = recorded.head.get(a.PLAYHEAD_HTTP_HEADERS) or []
+        if (headers, b"".join(before)) == (self._headers, b"".join(self._said)):
+            return ""
+        return verdict.varied(answer(headers, before), answer(self._headers, self._said)) or ""

@@ -107,7 +107,9 @@ class Player:
             if exchange.ask.direction == "out":
                 self._keep(exchange)
             else:
-                self.requests.append(Played(exchange, Fidelity.EXACT, tape.instance, tape.read))
+                self.requests.append(
+                    Played(exchange, Fidelity.EXACT, tape.instance, tape.read, varied=self._pairs)
+                )
         self._first_unused = 0
         self._expected = deque(self.requests)
         self.order.add(self.lane_ends.values())

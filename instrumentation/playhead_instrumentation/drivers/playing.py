@@ -17,7 +17,7 @@ from playhead_instrumentation.drivers.played_files import PlayedFiles
 from playhead_instrumentation.drivers.player import Player, deliveries
 from playhead_instrumentation.drivers.printed import Printed
 from playhead_instrumentation.drivers.reads import Reads
-from playhead_instrumentation.drivers.standstill import Standstill
+from playhead_instrumentation.drivers.standstill import Standstill, waiting
 from playhead_instrumentation.drivers.states import States
 from playhead_instrumentation.drivers.tape_gate import TapeGate
 from playhead_instrumentation.drivers.virtual.gate import VirtualGate, started_ns, times_of
@@ -96,6 +96,8 @@ def ends_at_standstill(driver: Driver, tape: IndexedTape) -> None:
         driver.stands(threads)
         os.kill(os.getpid(), signal.SIGKILL)
 
+    if isinstance(gate, VirtualGate):
+        gate.on_standstill = lambda: ends(list(waiting()))
     killed = next(tape.named(e.PLAYHEAD_PROCESS_EXIT), None) is None
     Standstill(gate, killed=killed, ends=ends).start()
 

@@ -15,6 +15,7 @@ Everything here reads text of strangers: it takes time that is linear in the len
 what is nested too deep, and bounds what it keeps.
 """
 
+from playhead_semconv.volatile.answers import answer
 from playhead_semconv.volatile.comparison import Evidence, Found, Pair, Request, Unlike, compare
 from playhead_semconv.volatile.forms import Form, form_of
 from playhead_semconv.volatile.pairs import Bijection, pairs_of, text_of, verify
@@ -27,6 +28,7 @@ __all__ = [
     "Pair",
     "Request",
     "Unlike",
+    "answer",
     "compare",
     "form_of",
     "pairs_of",

@@ -1,0 +1,13 @@
+"""What the program answered to a request that came to it, as it is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from playhead_semconv.volatile.comparison import Request
+
+
+def answer(headers: Sequence[str], pieces: Iterable[bytes]) -> Request:
+    """``headers``: name, value, name, value, …; ``pieces``: of the body, uncompressed."""
+    named = zip(headers[::2], headers[1::2], strict=False)
+    return Request.of(b"".join(pieces), "", [(f"header {name}", value) for name, value in named])
