@@ -1,8 +1,9 @@
-"""What recording costs where nothing is asked of the world: reads of clocks, imports, waking up.
+"""What recording costs where nothing is asked of the world: clocks, entropy, files, queues, children.
 
-``off`` and ``playhead`` (`opentelemetry-instrument`, causal) are processes that are asked in turn. Reads
-and imports are in processor time, so that a busy machine disturbs less. A delivery is a chunk of a
-stream: from when the server has it until the program, which waits in an event loop, gets it.
+``off`` and the three levels (`opentelemetry-instrument`) are processes that are asked in turn;
+``control`` is a second ``off``: what differs there is noise. All but children is processor time, so
+that a busy machine disturbs less. A delivery is a chunk of a stream: from when the server has it until
+the program, which waits in an event loop, gets it.
 """
 
 from __future__ import annotations
@@ -23,11 +24,14 @@ from pathlib import Path
 from typing import Any
 
 from latency import Worker, sink
-from recording_worker import CHUNKS, READS
+from recording_worker import CHUNKS, WAYS
 
 HERE = Path(__file__).parent
-VARIANTS = ("off", "playhead")
-MODULES = {"recorded": "bench_agent", "not recorded": "httpx.bench"}
+LEVELS = ("exchanges", "causal", "strict")
+VARIANTS = ("off", "control", *LEVELS)
+MODULE = "bench_agent"
+"""Whose code it is that reads: the program's."""
+LARGE_BYTES = 1 << 30
 PACE_S = 0.002
 SHARES = (50, 90, 99)
 IMPORTS = """
@@ -64,28 +68,35 @@ def serve() -> str:
 
 
 def measure(rounds: int) -> dict[str, Any]:
-    """Reads → variant → ns, one figure a round; deliveries → variant → ns of every chunk."""
-    reads = {name: {how: {one: [] for one in VARIANTS} for how in MODULES} for name in READS}
+    """Way → variant → ns, one figure a round; deliveries → variant → ns of every chunk."""
+    ways: dict[str, dict[str, list[float]]] = {name: {one: [] for one in VARIANTS} for name in WAYS}
     deliveries: dict[str, list[float]] = {one: [] for one in VARIANTS}
     with ExitStack() as stack:
         endpoint, url = stack.enter_context(sink()), serve()
         state = stack.enter_context(tempfile.TemporaryDirectory())
+        files = Path(state, "files")
+        files.mkdir()
+        Path(files, "small").write_bytes(b"x" * 4096)
+        with open(files / "large", "wb") as large:
+            large.truncate(LARGE_BYTES)
         workers: list[Worker] = []
         for variant in VARIANTS:
             command = [sys.executable, str(HERE / "recording_worker.py")]
-            if variant == "playhead":
+            if variant in LEVELS:
                 command.insert(0, str(Path(sys.executable).with_name("opentelemetry-instrument")))
             environment = {
                 **os.environ,
+                "BENCH_FILES": str(files),
                 "PLAYHEAD_ENDPOINT": endpoint,
-                "PLAYHEAD_SPOOL_DIR": f"{state}/spool",
+                "PLAYHEAD_LEVEL": variant,
+                "PLAYHEAD_SPOOL_DIR": f"{state}/{variant}",
                 "PLAYHEAD_QUIET": "1",
                 "OTEL_TRACES_EXPORTER": "none",
                 "OTEL_METRICS_EXPORTER": "none",
                 "OTEL_LOGS_EXPORTER": "none",
             }
             pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-            process = stack.enter_context(subprocess.Popen(command, env=environment, **pipes))
+            process = stack.enter_context(subprocess.Popen(command, env=environment, cwd=files, **pipes))
             stack.callback(process.stdin.close)  # type: ignore[union-attr]
             workers.append(Worker(variant, process))
             assert workers[-1].read() == "ready\n"
@@ -93,12 +104,11 @@ def measure(rounds: int) -> dict[str, Any]:
             for one in workers if number % 2 else reversed(workers):
                 deliveries[one.variant] += one.ask(f"deliveries\t{url}\t")
         for number in range(rounds):
-            for one in workers if number % 2 else reversed(workers):
-                for name in READS:
-                    for how, module in MODULES.items():
-                        reads[name][how][one.variant] += one.ask(f"reads\t{name}\t{module}")
+            for name in WAYS:
+                for one in workers if number % 2 else reversed(workers):
+                    ways[name][one.variant] += one.ask(f"reads\t{name}\t{MODULE}")
             print(f"round {number + 1} of {rounds}", file=sys.stderr)
-    return {"reads": reads, "deliveries": deliveries, "imports": imports(rounds)}
+    return {"ways": ways, "deliveries": deliveries, "imports": imports(rounds)}
 
 
 def imports(rounds: int) -> dict[str, list[float]]:
@@ -113,12 +123,12 @@ def imports(rounds: int) -> dict[str, list[float]]:
 
 def tables(found: dict[str, Any]) -> str:
     """The figures as Markdown."""
-    lines = ["| µs a read | off | added, not recorded | added, recorded |", "|---|---|---|---|"]
-    for name, by_how in found["reads"].items():
-        off = statistics.median(by_how["recorded"]["off"]) / 1000
-        added = {how: _added(by_how[how]["playhead"], by_how[how]["off"]) / 1000 for how in MODULES}
-        row = f"| `{name}` | {off:.2f} | {added['not recorded']:+.2f} | {added['recorded']:+.2f} |"
-        lines.append(row)
+    lines = [f"| µs | off | {' | '.join(f'{one}, added' for one in VARIANTS[1:])} |"]
+    lines.append("|---" * (len(VARIANTS) + 1) + "|")
+    for name, by_variant in found["ways"].items():
+        off = by_variant["off"]
+        added = (f"{_added(by_variant[one], off) / 1000:+,.2f}" for one in VARIANTS[1:])
+        lines.append(f"| `{name}` | {statistics.median(off) / 1000:,.2f} | {' | '.join(added)} |")
     heads = " | ".join(f"{share} %" for share in SHARES)
     lines += ["", f"| µs until a chunk is there, at most, of | {heads} |", "|---" * 4 + "|"]
     for name, taken in found["deliveries"].items():

@@ -12,16 +12,41 @@ from typing import Any
 import httpx2
 from clocks import now_ns, thread_ns
 
-LOOPS = 2000
 CHUNKS = 200
 
-READS = {
-    "time.time()": "import time\ndef read():\n    return time.time()",
-    "time.monotonic()": "import time\ndef read():\n    return time.monotonic()",
-    "datetime.now()": "from datetime import datetime\ndef read():\n    return datetime.now()",
-    "os.urandom(16)": "import os\ndef read():\n    return os.urandom(16)",
-    "uuid.uuid4()": "import uuid\ndef read():\n    return uuid.uuid4()",
+WAYS: dict[str, tuple[int, str]] = {
+    "time.time()": (2000, "import time\ndef read():\n    return time.time()"),
+    "time.monotonic()": (2000, "import time\ndef read():\n    return time.monotonic()"),
+    "datetime.now()": (2000, "from datetime import datetime\ndef read():\n    return datetime.now()"),
+    "os.urandom(16)": (2000, "import os\ndef read():\n    return os.urandom(16)"),
+    "uuid.uuid4()": (2000, "import uuid\ndef read():\n    return uuid.uuid4()"),
+    "random.random()": (2000, "import random\ndef read():\n    return random.random()"),
+    "queue.get(timeout)": (
+        1000,
+        "import queue\nwaiting = queue.Queue()\n"
+        "def read():\n    waiting.put(1)\n    return waiting.get(timeout=1)",
+    ),
+    "open, read 4 KiB": (
+        200,
+        "import os\npath = os.environ['BENCH_FILES'] + '/small'\n"
+        "def read():\n    with open(path, 'rb') as file:\n        return file.read()",
+    ),
+    "open of 1 GiB": (
+        20,
+        "import os\npath = os.environ['BENCH_FILES'] + '/large'\n"
+        "def read():\n    with open(path, 'rb') as file:\n        return file.read(1)",
+    ),
+    "subprocess.run, /bin/true": (
+        10,
+        "import subprocess\ndef read():\n    return subprocess.run(['/bin/true'], capture_output=True)",
+    ),
+    "subprocess.run, python": (
+        3,
+        "import subprocess, sys\n"
+        "def read():\n    return subprocess.run([sys.executable, '-ISc', '1'], capture_output=True)",
+    ),
 }
+"""What is done: how often in a round, and its code."""
 
 
 def reader(source: str, module: str) -> Callable[[], object]:
@@ -33,13 +58,15 @@ def reader(source: str, module: str) -> Callable[[], object]:
 
 
 def of_reads(name: str, module: str) -> list[float]:
-    """ns a read, processor time."""
-    read = reader(READS[name], module)
+    """ns a time: of processor time, of a child of real time."""
+    times, source = WAYS[name]
+    clock = now_ns if name.startswith("subprocess") else thread_ns
+    read = reader(source, module)
     read()
-    begin = thread_ns()
-    for _ in range(LOOPS):
+    begin = clock()
+    for _ in range(times):
         read()
-    return [(thread_ns() - begin) / LOOPS]
+    return [(clock() - begin) / times]
 
 
 async def of_deliveries(url: str) -> list[float]:
