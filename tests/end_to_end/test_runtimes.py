@@ -17,6 +17,8 @@ from playhead_semconv.boundaries import LEVELS
 
 PROGRAMS = Path(__file__).parent / "runtimes"
 BIN = Path(sys.executable).parent
+APART = Path(sys.prefix, "apart")
+"""Where trio is installed (`make venv`)."""
 TIMEOUT_S = 120
 STEPS_DOWN = {
     "gevent_program": "gevent makes threads into greenlets",
@@ -38,7 +40,6 @@ def run(words: list[str | Path], home: Path, **more: str) -> subprocess.Complete
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PLAYHEAD_", "OTEL_"))}
     environment = {
         **kept,
-        "EVENTLET_NO_GREENDNS": "yes",
         "PYTHONWARNINGS": "ignore",
         "HOME": str(home),
         "XDG_DATA_HOME": str(home / "data"),
@@ -60,8 +61,9 @@ def run(words: list[str | Path], home: Path, **more: str) -> subprocess.Complete
 def as_without_us(program: str, launcher: str, level: str, home: Path) -> str:
     """Run it without and with us; what we said."""
     words = [sys.executable, f"{program}.py"]
-    without = run([*words], home)
-    recorded = run([*LAUNCHERS[launcher], *words], home, PLAYHEAD_LEVEL=level)
+    more = {"PYTHONPATH": str(APART)} if "trio" in STEPS_DOWN[program] else {}
+    without = run([*words], home, **more)
+    recorded = run([*LAUNCHERS[launcher], *words], home, PLAYHEAD_LEVEL=level, **more)
     assert (without.returncode, recorded.returncode) == (3, 3), recorded.stderr
     assert recorded.stdout == without.stdout
     return recorded.stderr

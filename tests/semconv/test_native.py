@@ -104,8 +104,7 @@ def test_they_are_threads_of_the_system_whoever_patches(patched, when):
     lines = [PATCHED[patched], "from playhead_semconv import native"]
     first, second = lines if when == "before" else reversed(lines)
     program = PROGRAM.format(first=first, second=second)
-    # dnspython in eventlet's own patches would want trio, which is installed here.
-    environment = {**os.environ, "EVENTLET_NO_GREENDNS": "yes"}
     command = [sys.executable, "-W", "ignore", "-c", program]
+    environment = {**os.environ, "EVENTLET_NO_GREENDNS": "yes"}  # its patches stumble over dnspython
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr) == ("ended\n", "")
