@@ -143,7 +143,7 @@ def test_one_changed_byte_of_the_last_answer_shows_in_the_output(recorded: Home,
     run = recorded.run("refund_agent-1")
     text = run.outputs.stdout.data.split()[0]
     path = changed(run, tmp_path / "changed.tape", b'"delta":"' + text[:1], b'"delta":"#')
-    status, report = recorded.report(path)
+    status, report = recorded.report(path, "--trust")
     assert (status, report["verdict"]) == (1, "diverged")
     first = report["first_divergence"]
     assert (first["kind"], first["step"], first["path"]) == ("response", 3, BYTES)
@@ -154,7 +154,7 @@ def test_one_changed_byte_of_the_last_answer_shows_in_the_output(recorded: Home,
 def test_one_changed_byte_of_an_earlier_answer_shows_in_the_next_request(recorded: Home, tmp_path: Path):
     run = recorded.run("weather_agent-1")
     path = changed(run, tmp_path / "changed.tape", b'"celsius":-4', b'"celsius":-5')
-    status, report = recorded.report(path)
+    status, report = recorded.report(path, "--trust")
     assert (status, report["verdict"]) == (3, "blocked")
     first = report["first_divergence"]
     assert (first["kind"], first["path"]) == ("response", BYTES)
