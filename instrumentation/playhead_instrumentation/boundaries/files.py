@@ -204,8 +204,8 @@ def _cover(patches: Patches) -> None:
                 getattr(os, able).add(ours)
     original = builtins.open
     covered[id(original)] = opened = genuine(original, Covered(original, open_stream))
-    patches.put(builtins, "open", opened)
-    _put(patches, io, "open", original, opened)
+    for place in (builtins, io, sys.modules["_io"]):
+        patches.put(place, "open", opened)
     covered[id(_os_close)] = close = genuine(_os_close, closing(_os_close))
     _put(patches, os, "close", _os_close, close)
     for name in REBOUND:
