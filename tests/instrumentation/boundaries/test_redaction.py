@@ -1,5 +1,6 @@
 """Credentials never reach the tape: by name, by shape, and wherever a known value turns up again."""
 
+import base64
 import gzip
 import json
 import stat
@@ -14,6 +15,7 @@ from playhead_instrumentation.redaction import RULES, Redactor, Rule, key_of_use
 from playhead_semconv import attributes as a
 from playhead_semconv.frames import encode
 from playhead_semconv.headers import PLACEHOLDER
+from playhead_semconv.secrets import mask
 from playhead_semconv.settings import Settings
 
 SECRET = "s3cr3t-0123456789-value"
@@ -50,6 +52,99 @@ def test_headers(name, value, kept):
 )
 def test_headers_that_stay(name):
     assert Redactor().headers([(name.encode(), b"plain-value-123")]) == ([name, "plain-value-123"], 0)
+
+
+@pytest.mark.parametrize(
+    "name, value",
+    [
+        ("x-amzn-bedrock-input-token-count", "1024"),
+        ("x-amzn-bedrock-output-token-count", "7"),
+        ("anthropic-ratelimit-input-tokens-reset", "2026-11-22T20:00:00Z"),
+        ("x-ratelimit-reset-tokens", "6ms"),
+        ("x-token-usage", "12"),
+        ("x-vault-token", "15"),
+    ],
+)
+def test_counts_of_tokens_stay(name, value):
+    assert Redactor().headers([(name.encode(), value.encode())]) == ([name, value], 0)
+
+
+def test_addresses_in_headers():
+    redactor = Redactor()
+    flat, count = redactor.headers(
+        [
+            (b"Location", f"https://h/cb?access_token={SECRET}&state=1".encode()),
+            (b"Location", f"https://h/cb#id_token=other-{SECRET}".encode()),
+            (b"Referer", b"https://github_pat_11ABCDEFG0123456789abcdef@h/a"),
+        ]
+    )
+    assert flat[1::2] == [
+        f"https://h/cb?access_token={PLACEHOLDER}&state=1",
+        f"https://h/cb#id_token={PLACEHOLDER}",
+        f"https://{PLACEHOLDER}@h/a",
+    ]
+    assert count == 3
+
+
+def test_environment_of_many_kinds():
+    redactor = Redactor()
+    hidden = {
+        "PGPASSWORD": "postgres-pass-1",
+        "MYSQL_PWD": "mysql-pass-22",
+        "SSHPASS": "ssh-pass-333",
+        "REDISCLI_AUTH": "redis-pass-4444",
+        "GH_PAT": "pat-value-55555",
+        "STORAGE_KEY": "/Ab9dE8fG7hI6jK5lM4nO3pQ2rS1==",
+        "OTEL_EXPORTER_OTLP_HEADERS": "",
+    }
+    redactor.environment(hidden | {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20otlp-pass-6"})
+    stays = {
+        "APP_SECRET_KEY": "development",
+        "TOKEN_LIMIT": "1234567890",
+        "TLS_KEY": "/etc/ssl/private/server-1.key",
+        "PWD": "/srv/agents/one-2",
+        "MAX_TOKENS": "12345678",
+        "SSH_AUTH_SOCK": "/tmp/ssh-XX1/agent.2",
+    }
+    redactor.environment(stays)
+    for value in [*filter(None, hidden.values()), "otlp-pass-6"]:
+        assert redactor.text(f"<{value}>") == f"<{PLACEHOLDER}>"
+    for value in stays.values():
+        assert redactor.text(value) == value
+
+
+def test_command_lines_of_children():
+    redactor = Redactor()
+    assert redactor.arguments(
+        ["curl", "-H", f"Authorization: Bearer {SECRET}", "-u", "me:pass-word-77", "https://h/?api_key=k-123456"]
+    ) == [
+        "curl", "-H", f"Authorization: Bearer {PLACEHOLDER}", "-u", f"me:{PLACEHOLDER}",
+        f"https://h/?api_key={PLACEHOLDER}",
+    ]  # fmt: skip
+    assert redactor.arguments(["env", "PGPASSWORD=pg-pass-88", "psql"])[1] == f"PGPASSWORD={PLACEHOLDER}"
+
+
+def test_a_known_value_in_base64():
+    redactor = Redactor()
+    redactor.learn(SECRET)
+    for before in ("", "a", "ab", "abc", "me:"):
+        coded = base64.b64encode(f"{before}{SECRET} and more".encode()).decode()
+        kept = redactor.text(f'"{coded}"')
+        assert PLACEHOLDER in kept and coded[8:24] not in kept
+
+
+def test_what_was_masked_is_known_again():
+    """A replay gets the mask where the recording got the value; what it sends is the same."""
+    for leaked in range(4):
+        redactor = Redactor()
+        redactor.learn(SECRET)
+        kept, _ = scrub(redactor, [f"<<{SECRET[:leaked]}".encode(), f"{SECRET[leaked:]}>>".encode()])
+        got = b"".join(kept).decode()
+        assert (
+            Redactor().text(f"**{got}**")
+            == redactor.text(f"**<<{SECRET}>>**")
+            == f"**<<{PLACEHOLDER}>>**"
+        )
 
 
 @pytest.mark.parametrize(
@@ -216,14 +311,14 @@ def test_a_secret_over_many_chunks():
     redactor.learn(SECRET)
     pieces = [SECRET.encode()[at : at + 7] for at in range(0, len(SECRET), 7)]
     kept, _ = scrub(redactor, [b"a", *pieces, b"b"])
-    assert b"".join(kept) == b"a" + b"*" * len(SECRET) + b"b"
+    assert b"".join(kept) == b"a" + mask(len(SECRET)) + b"b"
 
 
 def test_what_only_begins_like_a_secret_is_masked_in_the_chunk_that_it_ends():
     redactor = Redactor()
     redactor.learn(SECRET)
     kept, _ = scrub(redactor, [b"see " + SECRET.encode()[:8], b"lightly other"])
-    assert kept == [b"see ********", b"lightly other"]
+    assert kept == [b"see *redact~", b"lightly other"]
 
 
 @pytest.mark.parametrize("cut", range(1, 60))
@@ -231,7 +326,7 @@ def test_a_secret_field_of_an_answer_however_it_is_cut(cut):
     redactor = Redactor()
     body = b'{"access_token": "%s", "expires_in": 3600}' % SECRET.encode()
     kept, _ = scrub(redactor, [body[:cut], body[cut:]])
-    assert b"".join(kept) == b'{"access_token": "%s", "expires_in": 3600}' % (b"*" * len(SECRET))
+    assert b"".join(kept) == b'{"access_token": "%s", "expires_in": 3600}' % mask(len(SECRET))
     assert redactor.text(SECRET) == PLACEHOLDER
 
 
@@ -248,7 +343,7 @@ def test_a_compressed_answer_is_looked_into(encoding, pack, unpack):
     plain = pack(b'{"a": "harmless"}')
     assert scrub(redactor, [plain], encoding=encoding) == ([plain], 0)
     kept, count = scrub(redactor, [pack(b'{"a": "%s"}' % SECRET.encode())], encoding=encoding)
-    assert unpack(b"".join(kept)) == b'{"a": "%s"}' % (b"*" * len(SECRET))
+    assert unpack(b"".join(kept)) == b'{"a": "%s"}' % mask(len(SECRET))
     assert count == 1
 
 
@@ -305,7 +400,7 @@ def test_nothing_of_it_is_on_the_tape_and_it_replays(monkeypatch):
     keys = [["stand-in-" + secret[:8] for secret in secrets[:5]] + ["stand-in-token"]]
     replayed, now = replay(program, tape)
     assert replayed == (
-        {"you sent": "*" * len(secrets[1])}, recorded[1], recorded[2]
+        {"you sent": mask(len(secrets[1])).decode()}, recorded[1], recorded[2]
     )  # fmt: skip
     fidelities = [one.ask.details[a.PLAYHEAD_FIDELITY] for one in now.exchanges().values()]
     assert fidelities == ["exact"] * 3

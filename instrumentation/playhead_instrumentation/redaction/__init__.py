@@ -1,0 +1,11 @@
+"""Credentials never reach the sink, in any mode.
+
+`rules` and `playhead_semconv.secrets` say what a credential is, `redactor` finds and remembers them,
+`scrubbing` takes them out of what arrives in pieces, `codings` looks into what is compressed.
+"""
+
+from playhead_instrumentation.redaction.keys import key_of_user
+from playhead_instrumentation.redaction.redactor import Redactor
+from playhead_instrumentation.redaction.rules import RULES, Rule
+
+__all__ = ["RULES", "Redactor", "Rule", "key_of_user"]

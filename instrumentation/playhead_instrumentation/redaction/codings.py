@@ -1,0 +1,58 @@
+"""Content codings of answers: what unpacks them, and what packs them anew, chunk by chunk."""
+
+from __future__ import annotations
+
+import importlib
+import zlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class Codec(Protocol):
+    """One direction of a content coding."""
+
+    def __call__(self, data: bytes, /) -> bytes:
+        """What comes out when ``data`` goes in."""
+        ...
+
+
+def codec(encoding: str) -> tuple[Codec, Callable[[], Codec]] | None:
+    """Unpacks, and makes what packs, chunk by chunk; None for a coding that nobody here knows."""
+    if encoding in ("gzip", "x-gzip"):
+        return zlib.decompressobj(31).decompress, lambda: _packing(zlib.compressobj(wbits=31))
+    if encoding == "deflate":
+        return _Inflate(), lambda: _packing(zlib.compressobj())
+    if encoding == "zstd" and (module := _library("zstandard")):
+        return module.ZstdDecompressor().decompressobj().decompress, lambda: _packing(
+            module.ZstdCompressor().compressobj(), module.COMPRESSOBJ_FLUSH_BLOCK
+        )
+    if encoding == "br" and (module := _library("brotli") or _library("brotlicffi")):
+        return module.Decompressor().process, lambda: _brotli(module.Compressor())
+    return None
+
+
+class _Inflate:
+    """Unpacks deflate with or without its header, as servers send it."""
+
+    def __init__(self) -> None:
+        self._unpack: Any = None
+
+    def __call__(self, data: bytes) -> bytes:
+        if self._unpack is None:
+            self._unpack = zlib.decompressobj(15 if data[:1] and data[0] & 0x0F == 8 else -15)
+        return self._unpack.decompress(data)
+
+
+def _library(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def _packing(packer: Any, flush: int = zlib.Z_SYNC_FLUSH) -> Codec:
+    return lambda data: packer.compress(data) + packer.flush(flush)
+
+
+def _brotli(packer: Any) -> Codec:
+    return lambda data: packer.process(data) + packer.flush()

@@ -1,0 +1,337 @@
+"""Finds credentials wherever they stand, remembers them, and takes them out.
+
+A credential is known by the name under which it stands or by its shape. A value that was found once is
+known from then on and taken out wherever it turns up again. In what the program sends, a placeholder
+stands in its stead, so that a replay with other credentials sends the same; in what it receives, a mask
+of as many bytes as it had, so that chunks keep their lengths.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, quote_plus, unquote_plus
+
+import blake3
+
+from playhead_instrumentation.redaction.keys import key_of_user
+from playhead_instrumentation.redaction.rules import RULES, Names, Rule, Where
+from playhead_instrumentation.redaction.scrubbing import Scrubber, scrubber
+from playhead_semconv.headers import PLACEHOLDER
+from playhead_semconv.places import Places
+from playhead_semconv.secrets import FIELDS, SHAPES, Field, Finder, Shape, Span, is_field, replaced
+from playhead_semconv.secrets.finder import Kind
+from playhead_semconv.secrets.masks import BEGINS, united
+from playhead_semconv.settings import Settings
+
+SHORTEST = 8
+"""A shorter value is replaced where its name gives it away, and not looked for elsewhere."""
+
+SHORTEST_CODED = 12
+"""A shorter value is not looked for in base64: its middle would be a few characters."""
+
+MOST_KNOWN = 4000
+"""How many spellings of values are looked for; beyond that the oldest are forgotten."""
+
+NEAR_BYTES = 256
+"""How far at least before the new part of a body the search starts: nothing hides across the border."""
+
+MOST_SEEN = 500
+"""Headers and URLs of which it is remembered how they go on tape."""
+
+HIDDEN: Final = frozenset((Kind.KNOWN, Kind.SHAPE, Kind.FIELD, Kind.ADDRESS, Kind.MASK))
+"""What is replaced in a whole body or text."""
+_LEARNT: Final = frozenset((Kind.SHAPE, Kind.FIELD, Kind.ADDRESS))
+
+_QUERY = re.compile(r"(?<=[?&#])([^=&#\s]+)=([^&#\s]*)")
+_FORM = re.compile(rb"\A[\w.~%+-]+=[^\s\"{]*\Z")
+_FORM_FIELD = re.compile(rb"(?:\A|(?<=&))([^=&]+)=([^&]*)")
+_OPAQUE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9_+/=]{20,}\Z")
+_MIXED = re.compile(r"(?=.*\d)(?=.*[A-Z])(?=.*[a-z])\S{20,}\Z")
+_WORD = re.compile(
+    r"[\d.,:-]{0,15}|(?i:development|production|staging|testing|localhost|password|passphrase|changeme|undefined"
+    r"|disabled|enabled|required|optional|redacted|anonymous|username|authorization|credentials?|secretkey)"
+)
+"""What is set where a credential is due, and means none."""
+_NUMBER = re.compile(r"-?[\d.,:]{0,15}(?:ms|s|m|h|d)?\Z")
+_LOGIN_OPTIONS = frozenset(("-u", "--user", "-U", "--proxy-user"))
+
+
+class Redactor:
+    """Finds credentials, and remembers them. Safe from any thread."""
+
+    def __init__(
+        self,
+        *,
+        content: bool = True,
+        key: bytes | None = None,
+        rules: Iterable[Rule] = RULES,
+        fields: tuple[Field, ...] = FIELDS,
+        shapes: tuple[Shape, ...] = SHAPES,
+    ) -> None:
+        """``content``: False is the preset ``metadata``: no body and no text is recorded.
+
+        ``key``: 32 bytes for the digests of bodies before redaction.
+        """
+        self.content = content
+        self._key = key or os.urandom(32)
+        self._names = Names(rules)
+        self._finder = Finder(MOST_KNOWN, fields, shapes)
+        self._values: dict[str, None] = {}
+        self.places = Places(())
+        """At a replay elsewhere: from the folders of this process to those of the recorded one."""
+        self._seen_headers: dict[tuple[bytes, bytes], tuple[str, str, int]] = {}
+        self._urls: dict[str, str] = {}
+
+    @classmethod
+    def of_process(cls, settings: Settings) -> Redactor:
+        """For this process: knows those in its environment, command line and ``.env`` files."""
+        found = cls(content=settings.content != "metadata", key=key_of_user())
+        found.environment(os.environ)
+        found.arguments(sys.orig_argv)
+        found.env_files(Path.cwd())
+        return found
+
+    def learn(self, value: str) -> bool:
+        """From now on ``value`` is taken out wherever it turns up, in the usual encodings too.
+
+        Not a number, and no word that settings have: other texts hold these too. Whether it is new.
+        """
+        value = value.strip()
+        if len(value) < SHORTEST or value in self._values or _WORD.fullmatch(value):
+            return False
+        if PLACEHOLDER in value or value.startswith(BEGINS.decode()):
+            return False
+        self._values[value] = None
+        if self._finder.add(spellings(value)):
+            self._urls, self._seen_headers = {}, {}
+        return True
+
+    def secret(self, where: Where, name: str) -> bool:
+        """Whether what stands under ``name`` there is a credential."""
+        return self._names.secret(where, name)
+
+    def headers(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[list[str], int]:
+        """Name, value, name, value, …, credentials replaced; how many were."""
+        flat: list[str] = []
+        count = 0
+        seen = self._seen_headers
+        for header in headers:
+            known = seen.get(header)
+            if known is None:
+                known = self._kept_header(header)
+            flat += known[:2]
+            count += known[2]
+        return flat, count
+
+    def _kept_header(self, header: tuple[bytes, bytes]) -> tuple[str, str, int]:
+        name, text = header[0].decode("latin-1"), header[1].decode("latin-1")
+        if self.secret("header", name.lower()) and not _NUMBER.match(text):
+            kept, count = self._header(name.lower(), text)
+        else:
+            kept = self.url(text) if "=" in text or "://" in text else self.text(text)
+            count = int(kept != text)
+        if len(self._seen_headers) > MOST_SEEN:
+            self._seen_headers = {}
+        self._seen_headers[header] = found = name, kept, count
+        return found
+
+    def _header(self, name: str, text: str) -> tuple[str, int]:
+        if name == "set-cookie":
+            pair, *attributes = text.split(";")
+            key, equals, value = pair.partition("=")
+            self.learn(value.strip().strip('"'))
+            return ";".join([f"{key}{equals}{PLACEHOLDER}", *attributes]), 1
+        if name == "cookie":
+            pairs = [pair.partition("=") for pair in text.split(";")]
+            for _, _, value in pairs:
+                self.learn(value.strip().strip('"'))
+            return ";".join(f"{key}={PLACEHOLDER}" for key, _, _ in pairs), len(pairs)
+        scheme, space, token = text.partition(" ")
+        if not space or not scheme.isalpha():
+            self.learn(text)
+            return PLACEHOLDER, 1
+        self.learn(token)
+        if scheme.lower() == "basic":
+            try:
+                user, _, password = base64.b64decode(token).decode().partition(":")
+            except ValueError:
+                pass
+            else:
+                self.learn(password or user)
+        return f"{scheme} {PLACEHOLDER}", 1
+
+    def url(self, url: str) -> str:
+        """``url`` without userinfo, and with the values of secret query keys replaced."""
+        known = self._urls.get(url)
+        if known is not None:
+            return known
+        scrubbed = _QUERY.sub(self._query, url) if "=" in url else url
+        scrubbed = self.text(scrubbed)
+        if len(self._urls) > MOST_SEEN:
+            self._urls = {}
+        self._urls[url] = scrubbed
+        return scrubbed
+
+    def _query(self, found: re.Match[str]) -> str:
+        name = unquote_plus(found[1])
+        if not self.secret("query", name.lower()) and not is_field(name):
+            return found[0]
+        value = unquote_plus(found[2])
+        if not value or _NUMBER.match(value):
+            return found[0]
+        self.learn(value)
+        return f"{found[1]}={PLACEHOLDER}"
+
+    def text(self, text: str) -> str:
+        """``text`` without its credentials."""
+        if self.places:
+            text = self.places.text(text)
+        data = text.encode("utf-8", "surrogatepass")
+        spans = self._found(data)
+        if not spans:
+            return text
+        return replaced(data, spans).decode("utf-8", "surrogatepass")
+
+    def body(self, data: bytes, start: int = 0) -> tuple[bytes, int]:
+        """A request body with its credentials replaced, and how many were.
+
+        ``start``: up to here it is known to hold none.
+        """
+        if self.places:
+            data = self.places.data(data)
+        start = max(0, start - max(NEAR_BYTES, self._finder.longest_bytes))
+        tail = data[start:] if start else data
+        spans = self._found(tail)
+        if not start and b"=" in tail[:80] and _FORM.match(tail):
+            spans += self._form(tail)
+        if not spans:
+            return data, 0
+        return data[:start] + replaced(tail, spans), len(united(spans))
+
+    def _found(self, data: bytes) -> list[tuple[int, int]]:
+        """Where credentials stand; they are known from then on, also before the place that told."""
+        spans = self._finder.find(data)
+        if spans and self._learn_of(data, spans):
+            spans = self._finder.find(data)
+        return [(span.begin, span.end) for span in spans if span.kind in HIDDEN]
+
+    def _learn_of(self, data: bytes, spans: Iterable[Span]) -> bool:
+        new = False
+        for span in spans:
+            if span.kind in _LEARNT and not (span.kind is Kind.FIELD and span.rest):
+                new |= self.learn_bytes(data[span.begin : span.end])
+        return new
+
+    def learn_bytes(self, raw: bytes) -> bool:
+        """As `learn`, of a value as it stands in JSON or in a URL. Whether anything is new."""
+        text = raw.decode("utf-8", "replace")
+        values = [text]
+        while "\\" in values[-1] and len(values) < 4:
+            try:
+                plain = json.loads(f'"{values[-1]}"')
+            except ValueError:
+                break
+            values.append(plain)
+        if "%" in text:
+            values.append(unquote_plus(text))
+        return any([self.learn(value) for value in values])
+
+    def _form(self, data: bytes) -> Iterator[tuple[int, int]]:
+        for found in _FORM_FIELD.finditer(data):
+            name = unquote_plus(found[1].decode("utf-8", "replace"))
+            if found[2] and (is_field(name) or name.lower() in ("assertion", "token", "code")):
+                self.learn(unquote_plus(found[2].decode("utf-8", "replace")))
+                yield found.span(2)
+
+    def digest(self, data: bytes) -> str:
+        """Keyed digest of a body before redaction, hex: tells only whether two are equal."""
+        return blake3.blake3(data, key=self._key).hexdigest()
+
+    def response(self, content_type: str, content_encoding: str) -> Scrubber:
+        """What takes the credentials out of a response."""
+        events = content_type.startswith("text/event-stream")
+        return scrubber(self._finder, self.learn_bytes, content_encoding, events=events)
+
+    def arguments(self, words: Iterable[str]) -> list[str]:
+        """A command line with the values of secret options replaced."""
+        kept: list[str] = []
+        awaited = login = False
+        for word in words:
+            name, equals, value = word.partition("=")
+            if awaited and not word.startswith("--"):
+                self.learn(word)
+                kept.append(PLACEHOLDER)
+                awaited = False
+                continue
+            if login and ":" in word:
+                user, _, password = word.partition(":")
+                self.learn(password)
+                word = f"{user}:{PLACEHOLDER}"
+            awaited, login = False, word in _LOGIN_OPTIONS
+            if word.startswith("-") and self.secret("option", name.lower()):
+                awaited = not equals
+                if equals:
+                    self.learn(value)
+                    word = f"{name}={PLACEHOLDER}"
+            elif equals and name.isidentifier() and self.secret("variable", name.upper()):
+                self.learn(value)
+                word = f"{name}={PLACEHOLDER}"
+            kept.append(self.url(word))
+        return kept
+
+    def environment(self, variables: Mapping[str, str]) -> None:
+        """Learn the credentials among environment variables."""
+        for name, value in variables.items():
+            if self.secret("variable", name.upper()) and not _is_path(value):
+                self.learn(value)
+            self._found(value.encode("utf-8", "surrogatepass"))
+
+    def env_files(self, folder: Path) -> None:
+        """Learn the credentials in the ``.env`` files of ``folder``."""
+        for path in sorted(folder.glob(".env*")):
+            try:
+                lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
+            except OSError:
+                continue
+            variables: dict[str, str] = {}
+            for line in lines:
+                name, equals, value = line.strip().removeprefix("export ").partition("=")
+                value = value.strip().strip("'\"")
+                if equals and not name.startswith("#"):
+                    variables[name.strip()] = value
+                    if _OPAQUE.match(value):
+                        self.learn(value)
+            self.environment(variables)
+
+
+def spellings(value: str) -> Iterator[bytes]:
+    """How ``value`` stands in texts: as it is, in a URL, in JSON, in base64 wherever it begins there."""
+    forms = {value: None, quote(value, safe=""): None, quote_plus(value): None}
+    written = json.dumps(value)[1:-1]
+    forms |= {written: None, json.dumps(value, ensure_ascii=False)[1:-1]: None}
+    forms[json.dumps(written)[1:-1]] = None
+    for form in forms:
+        yield form.encode("utf-8", "surrogatepass")
+    data = value.encode("utf-8", "surrogatepass")
+    if len(data) < SHORTEST_CODED:
+        return
+    for before in range(3):
+        # The characters that hold bits of a neighbour are left out.
+        coded = base64.b64encode(b"\0" * before + data)
+        first, last = (0, 2, 3)[before], (before + len(data)) * 8 // 6
+        yield coded[first:last]
+        yield base64.urlsafe_b64encode(b"\0" * before + data)[first:last]
+
+
+def _is_path(value: str) -> bool:
+    """Whether a value that begins as a path is one, and no base64 that begins with a slash."""
+    if not value.startswith(("/", "./", "~")):
+        return False
+    return _MIXED.match(value) is None or any(mark in value for mark in ".-") or os.path.exists(value)

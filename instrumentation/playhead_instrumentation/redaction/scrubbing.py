@@ -1,0 +1,278 @@
+"""Scrubbing an answer as it arrives: chunk by chunk, each with its length kept.
+
+A credential that two chunks share is masked in both: of the first one's end as soon as it is
+recognisable, of the second one's start by what is known of the first. One that a model says in pieces,
+in several events of a stream, is masked in each.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from playhead_instrumentation.redaction.codings import Codec, codec
+from playhead_semconv.secrets import Finder, Span
+from playhead_semconv.secrets.finder import RECOGNISABLE, Kind
+from playhead_semconv.secrets.masks import SHORTEST_BYTES, mask, piece
+
+CARRIED_BYTES = 64
+"""So much of the last chunk is looked at again with the next: the name of a field may stand there."""
+
+Piece = tuple[int, int, bytes]
+"""First and past-last byte, and what stands there instead."""
+
+
+class Scrubber(Protocol):
+    """Takes the credentials out of one response."""
+
+    count: int
+    """How many values so far."""
+
+    def chunk(self, data: bytes, /) -> bytes:
+        """``data`` as it may go on tape."""
+        ...
+
+
+def scrubber(
+    finder: Finder,
+    learn: Callable[[bytes], object],
+    content_encoding: str = "",
+    *,
+    events: bool = False,
+) -> Scrubber:
+    """For one response.
+
+    ``learn`` takes values that were found by name or shape. ``events``: it is a stream of events.
+    """
+    encoding = content_encoding.strip().lower()
+    plain = _Plain(finder, learn, events=events)
+    return plain if encoding in ("", "identity") else _Coded(encoding, plain)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A credential that the last chunk ended within."""
+
+    at: int
+    """So many bytes of its mask stand on the tape."""
+    rest: bytes | None = None
+    """What is to come of a known value; None: it ends where ``closing`` says."""
+    closing: Callable[[bytes, int], int] | None = None
+    """Where it ends in a chunk from a place on; -1: not in this chunk."""
+    so_far: bytes = b""
+
+
+class _Plain:
+    """Scrubs text as it is."""
+
+    def __init__(self, finder: Finder, learn: Callable[[bytes], object], *, events: bool) -> None:
+        self.count = 0
+        self._find = finder.find
+        self._learn = learn
+        self._before = b""
+        """End of what came before."""
+        self._open: _Open | None = None
+        self._said = _Said(finder) if events else None
+
+    def chunk(self, data: bytes) -> bytes:
+        window = self._before + data if self._before else data
+        spans = self._find(window)
+        said = self._said
+        # Nothing goes on beyond the end of an event but what a model says.
+        self._before = b"" if said is not None and data.endswith(b"\n\n") else window[-CARRIED_BYTES:]
+        if not spans and self._open is None and (said is None or said.due is None):
+            return data
+        pieces = list(self._continued(data))
+        start = pieces[-1][1] if pieces else 0
+        pieces += self._new(data, window, spans, start)
+        if said is not None and (said.due is not None or any(span.kind is Kind.PIECE for span in spans)):
+            pieces += self._spoken(said, data)
+        return _with(data, pieces) if pieces else data
+
+    def _continued(self, data: bytes) -> Iterator[Piece]:
+        """What ``data`` begins with of a credential that the last chunk ended within."""
+        going = self._open
+        if going is None or not data:
+            return
+        self._open = None
+        if going.rest is not None:
+            if data.startswith(going.rest):
+                yield 0, len(going.rest), piece(going.at, len(going.rest))
+            elif going.rest.startswith(data):
+                yield 0, len(data), piece(going.at, len(data))
+                self._open = _Open(going.at + len(data), going.rest[len(data) :])
+            return
+        assert going.closing is not None
+        end = going.closing(data, 0)
+        said = going.so_far + (data if end < 0 else data[:end])
+        if end < 0:
+            yield 0, len(data), piece(going.at, len(data))
+            self._open = _Open(going.at + len(data), None, going.closing, said)
+        else:
+            if end:
+                yield 0, end, piece(going.at, end)
+            self._learn(said)
+
+    def _new(self, data: bytes, window: bytes, spans: list[Span], start: int) -> Iterator[Piece]:
+        before, size = len(window) - len(data), len(window)
+        for span in spans:
+            kind, end = span.kind, span.end - before
+            if kind in (Kind.PIECE, Kind.MASK) or end <= start:
+                continue
+            if self._open is not None and start == len(data):
+                return
+            begin = span.begin - before
+            if begin < 0 and start:
+                continue  # it is the one that was going on
+            leaked, begin = max(0, -begin), max(0, begin)
+            whole = len(data) - begin if span.end == size else end - begin
+            open_ = self._opened(window, span, whole)
+            if open_ is not None:
+                self._open = open_
+                yield begin, len(data), piece(0, whole, leaked)
+            else:
+                if kind is not Kind.KNOWN:
+                    self._learn(window[span.begin : span.end])
+                yield begin, end, piece(0, whole, leaked) if whole >= SHORTEST_BYTES else mask(whole)
+            self.count += 1
+
+    def _opened(self, window: bytes, span: Span, size: int) -> _Open | None:
+        """How ``span`` goes on, where the window may end within it."""
+        so_far = window[span.begin :]
+        if span.kind is Kind.BEGUN:
+            return _Open(size, span.rest)
+        if span.end != len(window):
+            return None
+        if span.kind is Kind.FIELD and span.rest:
+            return _Open(size, None, _closing(span.rest), so_far)
+        if span.kind in (Kind.SHAPE, Kind.UNSURE):
+            return _Open(size, None, _outside_key if span.rest else _outside_word, so_far)
+        return None
+
+    def _spoken(self, said: _Said, data: bytes) -> Iterator[Piece]:
+        for found in said.event(data):
+            self.count += 1
+            yield found
+
+
+def _closing(closing: bytes) -> Callable[[bytes, int], int]:
+    """Where a string ends that ``closing`` closes: a quote, or one behind backslashes."""
+    if len(closing) == 1:
+        inside = re.compile(rb"(?:[^%b\\]|\\.)*\\?" % closing, re.DOTALL)
+
+        def plain(data: bytes, at: int) -> int:
+            found = inside.match(data, at)
+            end = at if found is None else found.end()
+            return end if end < len(data) else -1
+
+        return plain
+    return lambda data, at: data.find(closing, at)
+
+
+_BEHIND_WORD: Final = re.compile(rb"[^\w.~+/=-]")
+
+
+def _outside_word(data: bytes, at: int) -> int:
+    found = _BEHIND_WORD.search(data, at)
+    return -1 if found is None else found.start()
+
+
+def _outside_key(data: bytes, at: int) -> int:
+    return data.find(b"-----", at)
+
+
+TEXTS: Final = (
+    "content|text|delta|arguments|partial_json|thinking|reasoning_content|reasoning|refusal|value|output"
+    "|completion|response|token|generated_text|answer|transcript|summary|input|data|message|generation"
+)
+"""The fields of events in which providers stream text."""
+_STRING: Final = re.compile(rb'"(?:%b)"\s*:\s*"((?:[^"\\]|\\.)*)"' % TEXTS.encode())
+
+
+class _Said:
+    """Follows a known value that comes in the texts of several events."""
+
+    def __init__(self, finder: Finder) -> None:
+        self._begins = finder.begins
+        self.due: bytes | None = None
+        """What is to come of the value; None where none has begun."""
+        self._seen = 0
+        self._masked = 0
+
+    def event(self, data: bytes) -> Iterator[Piece]:
+        """What of the texts in ``data`` is to be masked."""
+        for found in _STRING.finditer(data):
+            if found[1]:
+                yield from self._text(found[1], found.start(1))
+
+    def _text(self, text: bytes, at: int) -> Iterator[Piece]:
+        due = self.due
+        if due is not None:
+            shared = len(due) if text.startswith(due) else len(text) if due.startswith(text) else 0
+            if shared:
+                yield from self._masks(at, shared)
+                self.due = due[shared:] or None
+                if self.due is not None or shared == len(text):
+                    return
+                text, at = text[shared:], at + shared
+        self.due, self._seen, self._masked = None, 0, 0
+        begun = self._begins(text)
+        if begun is not None:
+            end, self.due = begun
+            yield from self._masks(at + len(text) - len(end), len(end))
+
+    def _masks(self, at: int, size: int) -> Iterator[Piece]:
+        """``size`` more bytes of the value stand at ``at``: masked as soon as it is recognisable."""
+        before, self._seen = self._seen, self._seen + size
+        if self._seen >= RECOGNISABLE:
+            yield at, at + size, piece(self._masked, size, before)
+            self._masked += size
+
+
+class _Coded:
+    """Scrubs a compressed response: looks into it, and packs it anew where it must change something.
+
+    When the first secret comes late, what stands before it is on tape already as it came; from there on
+    nothing can be told without packing all of it anew, so the rest is withheld.
+    """
+
+    def __init__(self, encoding: str, plain: _Plain) -> None:
+        self.count = 0
+        self._plain = plain
+        self._codec = codec(encoding)
+        self._pack: Codec | None = None
+        self._untouched = 0
+        self._withheld = False
+
+    def chunk(self, data: bytes) -> bytes:
+        if self._codec is None:
+            return data
+        unpack, packer = self._codec
+        try:
+            text = unpack(data)
+        except Exception:
+            # Not what its header says; the program's own decoder will not make text of it either.
+            return data
+        kept = self._plain.chunk(text)
+        self.count = self._plain.count
+        if self._withheld:
+            return b""
+        if kept == text and self._pack is None:
+            self._untouched += 1
+            return data
+        if self._pack is None:
+            if self._untouched:
+                self._withheld = True
+                return b""
+            self._pack = packer()
+        return self._pack(kept)
+
+
+def _with(data: bytes, pieces: list[Piece]) -> bytes:
+    """``data`` with ``pieces`` in it; where two overlap, both hold."""
+    kept = bytearray(data)
+    for begin, end, new in sorted(pieces, key=lambda one: one[1] - one[0]):
+        kept[begin:end] = new
+    return bytes(kept)

@@ -1,0 +1,98 @@
+"""The names under which credentials stand: of JSON fields, settings, form fields, parts of multipart.
+
+Each is given in words; it is found in every way of writing them (``api_key``, ``apiKey``, ``API-KEY``,
+…), also behind a prefix (``openai_api_key``, ``PGPASSWORD``) and never before a suffix
+(``password_hash``, ``max_tokens``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A name, in words.
+
+    ``alone``: it means a credential only without a prefix, and before an opaque value.
+    """
+
+    words: str
+    alone: bool = False
+
+
+FIELDS: Final[tuple[Field, ...]] = (
+    *(
+        Field(words)
+        for words in (
+            "api key",
+            "secret key",
+            "private key",
+            "signing key",
+            "encryption key",
+            "account key",
+            "master key",
+            "service key",
+            "subscription key",
+            "secret access key",
+            "access token",
+            "refresh token",
+            "id token",
+            "auth token",
+            "session token",
+            "security token",
+            "bearer token",
+            "bot token",
+            "api token",
+            "deploy token",
+            "client secret",
+            "app secret",
+            "consumer secret",
+            "webhook secret",
+            "signing secret",
+            "shared secret",
+            "client assertion",
+            "code verifier",
+            "authorization",
+            "passphrase",
+            "password",
+            "passwd",
+            "secret",
+            "set cookie",
+        )
+    ),
+    *(
+        Field(words, alone=True)
+        for words in ("token", "assertion", "auth", "pat", "pwd", "pass", "jwt", "cookie", "credential")
+    ),
+)
+
+
+def styles(words: str) -> Iterator[str]:
+    """The ways in which a name is written.
+
+    >>> sorted(set(styles("api key")))[:4]
+    ['API-KEY', 'APIKEY', 'API_KEY', 'Api-Key']
+    """
+    parts = words.split()
+    capitals = [part.capitalize() for part in parts]
+    for joint in ("_", "-", ""):
+        yield joint.join(parts)
+        yield joint.join(parts).upper()
+        yield joint.join(capitals)
+    yield parts[0] + "".join(capitals[1:])
+
+
+_NAMES: Final = tuple(sorted(field.words.replace(" ", "") for field in FIELDS if not field.alone))
+
+
+def is_field(name: str) -> bool:
+    """Whether what stands under ``name`` is a credential, whatever it looks like.
+
+    >>> is_field("openaiApiKey"), is_field("PGPASSWORD"), is_field("max_tokens"), is_field("token")
+    (True, True, False, False)
+    """
+    return re.sub(r"[-_.\s]", "", name).lower().endswith(_NAMES)

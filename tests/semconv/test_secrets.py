@@ -1,0 +1,172 @@
+"""What is found as a credential, and what is not, in any bytes."""
+
+import base64
+import hashlib
+import json
+import uuid
+
+import pytest
+
+from playhead_semconv.secrets import FIELDS, SHAPES, Finder, mask, masked, replaced
+from playhead_semconv.secrets.fields import styles
+from playhead_semconv.secrets.finder import Kind
+
+VALUE = "s3cr3t-0123456789-value"
+BODY = "0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0u1V2w3X4y5Z"
+KEYS = {
+    "sk-": "sk-proj-" + BODY,
+    "AKIA": "AKIAIOSFODNN7EXAMPLE",
+    "ASIA": "ASIAIOSFODNN7EXAMPLE",
+    "SG.": f"SG.{BODY[:22]}.{BODY}",
+    "dop_v1_": "dop_v1_" + "0123456789abcdef" * 4,
+    "doo_v1_": "doo_v1_" + "0123456789abcdef" * 4,
+    "shpat_": "shpat_" + "0123456789abcdef" * 2,
+    "shpss_": "shpss_" + "0123456789abcdef" * 2,
+    "shpca_": "shpca_" + "0123456789abcdef" * 2,
+    "dapi": "dapi" + "0123456789abcdef" * 2,
+    "eyJ": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
+    "hf_": "hf_" + "aBcDeFgHiJkLmNoPqRsTuVwXyZaBcDeFgH",
+}
+PLACES = {
+    "prompt": '{"messages": [{"content": "use %s please"}]}',
+    "line": "the key is %s\n",
+    "quoted": "'%s'",
+    "assigned": "X=%s;",
+    "url": "https://example.org/a?x=%s&y=1",
+    "nested": json.dumps(json.dumps({"a": "<%s>"})).replace("<", "").replace(">", ""),
+    "event": 'data: {"delta": "%s"}\n\n',
+}
+
+
+def found(text: str) -> list[str]:
+    data = text.encode()
+    spans = Finder().find(data)
+    return sorted({data[one.begin : one.end].decode() for one in spans if one.kind is not Kind.PIECE})
+
+
+STARTS = [
+    start
+    for shape in SHAPES
+    if shape.name not in ("private key", "bearer", "basic", "netrc")
+    for start in shape.starts
+]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("start", STARTS)
+def test_each_shape_in_each_place(start: str, place: str):
+    key = KEYS.get(start, start + BODY)
+    text = PLACES[place].replace("%s", key)
+    assert key in found(text)
+
+
+def test_private_keys_in_lines_and_in_json():
+    lines = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC\nBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+    pem = f"-----BEGIN RSA PRIVATE KEY-----\n{lines}\n-----END RSA PRIVATE KEY-----\n"
+    for text in (pem, json.dumps({"file": pem}), json.dumps(json.dumps(pem))):
+        hidden = replaced(text.encode(), [(s.begin, s.end) for s in Finder().find(text.encode())])
+        assert b"MIIE" not in hidden and b"8cKj" not in hidden
+        assert b"-----BEGIN RSA PRIVATE KEY-----" in hidden and b"-----END RSA" in hidden
+
+
+@pytest.mark.parametrize("words", [field.words for field in FIELDS if not field.alone])
+def test_each_name_in_each_style(words: str):
+    for name in sorted(set(styles(words))):
+        for text in (
+            json.dumps({name: VALUE, "n": 1}),
+            json.dumps({"my_" + name: VALUE}),
+            json.dumps({"arguments": json.dumps({name: VALUE})}),
+            json.dumps({"a": json.dumps({"b": json.dumps({name: VALUE})})}),
+            str({name: VALUE}),
+            f"{name}={VALUE}\n",
+            f"export X_{name}='{VALUE}'",
+            f"{name}: {VALUE}\n",
+            f'{name} = "{VALUE}"',
+            f'--b\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{VALUE}\r\n--b--',
+            f"<{name}>{VALUE}</{name}>",
+        ):
+            assert found(text) == [VALUE], text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"curl -H 'Authorization: Bearer {VALUE}' https://example.org",
+        f"machine example.org login me password {VALUE}\n",
+        f"machine example.org\n  login me\n  password {VALUE}\n",
+        f"[db]\nuser = me\npassword = {VALUE}\n",
+        f"postgres://me:{VALUE}@db.example.org/x",
+        f"git clone https://{VALUE}@example.org/a.git",
+        f"agent --api-key {VALUE} run",
+        f"Authorization: Bearer {VALUE}",
+        json.dumps({"headers": {"Authorization": f"Bearer {VALUE}"}}),
+        json.dumps({"token": VALUE}),
+    ],
+)
+def test_other_forms(text: str):
+    assert found(text) == [VALUE]
+
+
+IMAGE = base64.b64encode(hashlib.shake_256(b"an image").digest(150_000)).decode()
+SCHEMA = {
+    "name": "login",
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "password": {
+                "type": "string",
+                "description": "the password of the user",
+                "format": "password",
+            },
+            "api_key": {"type": "string"},
+            "authorization": {"type": "string", "enum": ["basic", "bearer"]},
+        },
+        "required": ["password", "api_key"],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"usage": {"prompt_tokens": 120, "total_tokens": 127}, "max_tokens": 5}',
+        '{"logprobs": [{"token": "Hello", "bytes": [1]}], "stop_token": "<|end|>"}',
+        '{"next_page_token": "CAUQAA", "pageToken": "abc", "tokenizer": "cl100k_base"}',
+        json.dumps(SCHEMA),
+        json.dumps({"arguments": json.dumps(SCHEMA)}),
+        json.dumps({"password": "The password that the user gave to us"}),
+        "My password is short. A password: must have a digit. Tokens: 120. Token count = 15000",
+        "def login(user: str, password: str, api_key: str = None) -> Session:",
+        'api_key = os.environ["OPENAI_API_KEY"]; client = Client(api_key=config.api_key, token=token)',
+        "password=${DB_PASSWORD} secret: {{ vault.secret }} api_key=<your-key>",
+        "the secret: tell nobody; authorization: required",
+        f"git checkout {hashlib.sha1(b'x').hexdigest()} # {hashlib.sha256(b'x').hexdigest()}",
+        f"id {uuid.UUID(int=1 << 100)} call_{BODY[:24]} chatcmpl-{BODY[:29]} toolu_01{BODY[:22]}",
+        "task-123456789012345678 risk-0a1b2c3d4e5f6a7b8c9d sk-fading-circle-container-of-words",
+        json.dumps({"image_url": f"data:image/png;base64,{IMAGE}"}),
+        json.dumps({"signature": IMAGE[:400], "encrypted_content": "gAAAAAB" + IMAGE[:200]}),
+        "see https://example.org/a/b?page_token=abcdefghij and mail bo@example.org, git@example.org:a/b",
+        '{"type": "password", "name": "secret", "key": "reports/11/a.csv", "password_hash": "none"}',
+        "basic understanding of Basic authentication; the bearer of this letter",
+    ],
+)
+def test_what_stays(text: str):
+    assert found(text) == []
+
+
+def test_known_values_and_the_longest_of_two():
+    finder = Finder()
+    finder.add([b"known-value-1", b"known-value-1-and-more"])
+    data = b"a known-value-1-and-more b known-value-1 c"
+    assert masked(data, [one[:2] for one in finder.find(data)]) == (
+        b"a " + mask(22) + b" b " + mask(13) + b" c"
+    )
+
+
+def test_values_learnt_after_the_first_search_are_found():
+    finder = Finder()
+    assert finder.find(b"nothing here") == []
+    for number in range(40):
+        value = b"%02d-learnt-later" % number
+        finder.add([value])
+        assert [one.kind for one in finder.find(b"<" + value + b">")] == [Kind.KNOWN]
