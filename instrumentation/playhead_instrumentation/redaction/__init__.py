@@ -1,7 +1,6 @@
 """Credentials never reach the sink, in any mode.
 
-`rules` and `playhead_semconv.secrets` say what a credential is, `redactor` finds and remembers them,
-`scrubbing` takes them out of what arrives in pieces, `codings` looks into what is compressed.
+`rules` and `playhead_semconv.secrets` say what a credential is, `redactor` finds and remembers them.
 """
 
 from playhead_instrumentation.redaction.keys import key_of_user

@@ -314,6 +314,49 @@ def test_a_secret_over_many_chunks():
     assert b"".join(kept) == b"a" + mask(len(SECRET)) + b"b"
 
 
+def delta(text, name="content"):
+    return json.dumps({"id": "x", "choices": [{"index": 0, "delta": {name: text}}]})
+
+
+@pytest.mark.parametrize("size", range(1, 9))
+@pytest.mark.parametrize("name", ["content", "text", "partial_json", "arguments"])
+@pytest.mark.parametrize("value", [SECRET, "sk-proj-0aB1cD2eF3gH4iJ5"])
+def test_a_known_value_that_a_model_says_in_pieces_is_masked_in_each(size, name, value):
+    redactor = Redactor()
+    redactor.learn(value)
+    said = ["Your ", "key", " is "] + [value[at : at + size] for at in range(0, len(value), size)]
+    said += [". ", "Keep", " it."]
+    chunks = [f"data: {delta(text, name)}\n\n".encode() for text in said]
+    kept, count = scrub(redactor, chunks, "text/event-stream")
+    assert [len(one) for one in kept] == [len(one) for one in chunks]
+    joined = "".join(json.loads(one[6:])["choices"][0]["delta"][name] for one in kept)
+    assert joined.startswith("Your key is ") and joined.endswith(". Keep it.")
+    assert value[:6] not in joined and value[5:] not in joined and value[-4:] not in joined
+    assert count >= 1
+    # What the program puts together of it is told apart at a replay.
+    assert Redactor().text(joined) == redactor.text(f"Your key is {value}. Keep it.")
+
+
+def test_fields_of_events_are_masked():
+    redactor = Redactor()
+    event = (
+        b'event: auth\ndata: {"accessToken": "%s", "usage": {"token_count": 7}}\n\n' % SECRET.encode()
+    )
+    kept, count = scrub(redactor, [event], "text/event-stream")
+    assert kept == [event.replace(SECRET.encode(), mask(len(SECRET)))] and count == 1
+    assert redactor.text(SECRET) == PLACEHOLDER
+
+
+def test_a_shape_that_two_chunks_share_is_masked_in_both():
+    key = "ghp_0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0u1V2w"
+    for cut in range(1, len(key) + 4):
+        body = f"<<{key}>> and more".encode()
+        kept, _ = scrub(Redactor(), [body[:cut], body[cut:]], "text/plain")
+        joined = b"".join(kept)
+        assert len(joined) == len(body) and joined.endswith(b">> and more")
+        assert key[12:].encode() not in joined and key[:20].encode() not in joined
+
+
 def test_what_only_begins_like_a_secret_is_masked_in_the_chunk_that_it_ends():
     redactor = Redactor()
     redactor.learn(SECRET)

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from playhead_instrumentation.redaction.codings import Codec, codec
-from playhead_semconv.secrets import Finder, Span
-from playhead_semconv.secrets.finder import RECOGNISABLE, Kind
+from playhead_semconv.secrets.codings import Codec, codec
+from playhead_semconv.secrets.finder import RECOGNISABLE, Finder, Kind, Span
 from playhead_semconv.secrets.masks import SHORTEST_BYTES, mask, piece
 
 CARRIED_BYTES = 64
