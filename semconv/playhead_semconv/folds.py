@@ -19,6 +19,7 @@ from playhead_semconv.facts import (
     Fidelity,
     Part,
 )
+from playhead_semconv.secrets.scrubbing import repacked
 
 
 def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
@@ -75,7 +76,26 @@ def fold_exchanges(facts: Iterable[Fact]) -> dict[ExchangeId, Exchange]:
         if exchange.sent:
             whole = Content.of(b"".join(piece.data.inline or b"" for piece in exchange.sent))
             exchange.ask = msgspec.structs.replace(exchange.ask, body=whole)
+    for exchange in exchanges.values():
+        if exchange.parts and a.PLAYHEAD_REDACTED_UNPACKED in exchange.parts[-1].attributes:
+            _repack(exchange)
     return exchanges
+
+
+def _repack(exchange: Exchange) -> None:
+    """Make one compressed answer again of one that stands on the tape unpacked from somewhere on."""
+    parts = exchange.parts
+    lacks = [str(part.attributes.get(a.PLAYHEAD_REDACTED_UNPACKED, "")) for part in parts]
+    try:
+        pieces = repacked([part.data.inline or b"" for part in parts], lacks)
+    except Exception:  # what stands before it is damaged, in as many ways as there are codings
+        return
+    exchange.parts = [
+        msgspec.structs.replace(part, data=Content(b"", len(piece), piece))
+        for part, piece in zip(parts, pieces, strict=True)
+    ]
+    if exchange.end is not None:
+        exchange.end = msgspec.structs.replace(exchange.end, digest=b"")
 
 
 def is_inbound(fact: Fact) -> bool:

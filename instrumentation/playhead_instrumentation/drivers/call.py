@@ -43,6 +43,8 @@ class Scrub(Protocol):
 
     count: int
     """Values that were scrubbed so far."""
+    unpacked: str
+    """The content coding that what comes stands on the tape without; empty for none."""
 
     def chunk(self, data: bytes) -> bytes:
         """``data`` as it may go on tape."""
@@ -174,6 +176,8 @@ class Call:
             kept = self.scrub.chunk(data)
             if self.scrub.count != before:
                 attributes[a.PLAYHEAD_REDACTED_COUNT] = self.scrub.count - before
+            if self.scrub.unpacked:
+                attributes[a.PLAYHEAD_REDACTED_UNPACKED] = self.scrub.unpacked
         self._arrived += 1
         if self._driver.content:
             if self._answer is None:

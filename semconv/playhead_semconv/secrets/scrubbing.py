@@ -28,6 +28,8 @@ class Scrubber(Protocol):
 
     count: int
     """How many values so far."""
+    unpacked: str
+    """The content coding that the last piece, and all that follow, stand on the tape without."""
 
     def chunk(self, data: bytes, /) -> bytes:
         """``data`` as it may go on tape."""
@@ -65,6 +67,8 @@ class _Open:
 
 class _Plain:
     """Scrubs text as it is."""
+
+    unpacked = ""
 
     def __init__(self, finder: Finder, learn: Callable[[bytes], object], *, events: bool) -> None:
         self.count = 0
@@ -233,17 +237,18 @@ class _Said:
 class _Coded:
     """Scrubs a compressed response: looks into it, and packs it anew where it must change something.
 
-    When the first secret comes late, what stands before it is on tape already as it came; from there on
-    nothing can be told without packing all of it anew, so the rest is withheld.
+    When the first credential comes late, what stands before it is on the tape already as it came. What
+    follows goes there unpacked; `repacked` makes one compressed answer of both for who reads the tape.
     """
 
     def __init__(self, encoding: str, plain: _Plain) -> None:
         self.count = 0
+        self.unpacked = ""
+        self._encoding = encoding
         self._plain = plain
         self._codec = codec(encoding)
         self._pack: Codec | None = None
         self._untouched = 0
-        self._withheld = False
 
     def chunk(self, data: bytes) -> bytes:
         if self._codec is None:
@@ -253,20 +258,34 @@ class _Coded:
             text = unpack(data)
         except Exception:
             # Not what its header says; the program's own decoder will not make text of it either.
-            return data
+            return data if not self.unpacked else b""
         kept = self._plain.chunk(text)
         self.count = self._plain.count
-        if self._withheld:
-            return b""
+        if self.unpacked:
+            return kept
         if kept == text and self._pack is None:
             self._untouched += 1
             return data
         if self._pack is None:
             if self._untouched:
-                self._withheld = True
-                return b""
+                self.unpacked = self._encoding
+                return kept
             self._pack = packer()
         return self._pack(kept)
+
+
+def repacked(pieces: list[bytes], unpacked: list[str]) -> list[bytes]:
+    """The pieces of one compressed answer, some of which stand there without their coding.
+
+    ``unpacked``: of each piece, the content coding that it lacks, empty where it has it.
+    """
+    both = codec(next(filter(None, unpacked), ""))
+    if both is None:
+        return pieces
+    unpack, packer = both
+    pack = packer()
+    texts = (one if lacks else unpack(one) for one, lacks in zip(pieces, unpacked, strict=True))
+    return [pack(text) for text in texts]
 
 
 def _with(data: bytes, pieces: list[Piece]) -> bytes:
