@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.opened import texts
 from support.running import (
     agent_environment,
     facts_of,
@@ -16,6 +15,7 @@ from support.running import (
     receiver,
     run_agent,
 )
+from support.scanning import leaks, texts
 from support.scripted import Request, ScriptedServer, json_reply, openai_chat, sse, sse_reply
 
 from playhead_replay.tapefile import write_tape_file
@@ -81,16 +81,6 @@ def script(provider: ScriptedServer, secrets: dict[str, str]) -> None:
             {"you sent": request.headers["authorization"], "and": request.headers.get("cookie", "")}
         ),
     )
-
-
-def leaks(where: Iterator[tuple[str, bytes]], wanted: dict[str, bytes]) -> dict[str, str]:
-    """Which of ``wanted`` is found, and where first."""
-    found: dict[str, str] = {}
-    for place, data in where:
-        for name, value in wanted.items():
-            if name not in found and value in data:
-                found[name] = place
-    return found
 
 
 @pytest.mark.parametrize("content", ["full", "metadata"])

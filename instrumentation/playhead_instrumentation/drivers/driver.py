@@ -132,6 +132,9 @@ class Driver:
             self.declare(lane)
         attributes: dict[str, Any] = {a.PLAYHEAD_ASK_KEY: key, a.PLAYHEAD_ASK_EFFECT: effect, **details}
         kept, content = self._written(body or b"", attributes)
+        late = self.redactor.late()
+        if late:
+            attributes[a.PLAYHEAD_REDACTED_LATE] = late
         verdict = self._source.decide(id, Ask(kind, key, content, effect, "out", details), kept)
         replaced = edited(body or b"", verdict.edits) if isinstance(verdict, Live) else None
         if replaced is not None:

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote, quote_plus, unquote_plus
+from urllib.parse import unquote_plus
 
 import blake3
 
@@ -28,13 +28,11 @@ from playhead_semconv.secrets import FIELDS, SHAPES, Field, Finder, Shape, Span,
 from playhead_semconv.secrets.finder import Kind
 from playhead_semconv.secrets.masks import BEGINS, united
 from playhead_semconv.secrets.scrubbing import Scrubber, scrubber
+from playhead_semconv.secrets.spellings import spellings, told
 from playhead_semconv.settings import Settings
 
 SHORTEST = 8
 """A shorter value is replaced where its name gives it away, and not looked for elsewhere."""
-
-SHORTEST_CODED = 12
-"""A shorter value is not looked for in base64: its middle would be a few characters."""
 
 MOST_KNOWN = 4000
 """How many spellings of values are looked for; beyond that the oldest are forgotten."""
@@ -44,6 +42,9 @@ NEAR_BYTES = 256
 
 MOST_SEEN = 500
 """Headers and URLs of which it is remembered how they go on tape."""
+
+MOST_LATE = 100
+"""So many values that were learnt late are told at a time."""
 
 HIDDEN: Final = frozenset((Kind.KNOWN, Kind.SHAPE, Kind.FIELD, Kind.ADDRESS, Kind.MASK))
 """What is replaced in a whole body or text."""
@@ -84,6 +85,8 @@ class Redactor:
         self._names = Names(rules)
         self._finder = Finder(MOST_KNOWN, fields, shapes)
         self._values: dict[str, None] = {}
+        self._late: list[str] | None = None
+        """What was learnt since it was last asked; None before the tape begins."""
         self.places = Places(())
         """At a replay elsewhere: from the folders of this process to those of the recorded one."""
         self._seen_headers: dict[tuple[bytes, bytes], tuple[str, str, int]] = {}
@@ -96,12 +99,25 @@ class Redactor:
         found.environment(os.environ)
         found.arguments(sys.orig_argv)
         found.env_files(Path.cwd())
+        found._late = []
         return found
 
-    def learn(self, value: str) -> bool:
+    def late(self) -> list[str]:
+        """What the program has told for credentials since this was last asked, as `told` tells it.
+
+        They may stand on the tape: nobody knew them when they came.
+        """
+        late = self._late
+        if not late:
+            return []
+        self._late = []
+        return late
+
+    def learn(self, value: str, *, late: bool = True) -> bool:
         """From now on ``value`` is taken out wherever it turns up, in the usual encodings too.
 
         Not a number, and no word that settings have: other texts hold these too. Whether it is new.
+        ``late``: it may have come to the program before, and so stand on the tape.
         """
         value = value.strip()
         if len(value) < SHORTEST or value in self._values or _WORD.fullmatch(value):
@@ -109,6 +125,8 @@ class Redactor:
         if PLACEHOLDER in value or value.startswith(BEGINS.decode()):
             return False
         self._values[value] = None
+        if late and self._late is not None and len(self._late) < MOST_LATE:
+            self._late.append(told(value, self._key))
         if self._finder.add(spellings(value)):
             self._urls, self._seen_headers = {}, {}
         return True
@@ -146,7 +164,7 @@ class Redactor:
         if name == "set-cookie":
             pair, *attributes = text.split(";")
             key, equals, value = pair.partition("=")
-            self.learn(value.strip().strip('"'))
+            self.learn(value.strip().strip('"'), late=False)
             return ";".join([f"{key}{equals}{PLACEHOLDER}", *attributes]), 1
         if name == "cookie":
             pairs = [pair.partition("=") for pair in text.split(";")]
@@ -226,10 +244,15 @@ class Redactor:
         new = False
         for span in spans:
             if span.kind in _LEARNT and not (span.kind is Kind.FIELD and span.rest):
-                new |= self.learn_bytes(data[span.begin : span.end])
+                raw = data[span.begin : span.end]
+                new |= self._learn_bytes(raw, late=span.kind is not Kind.SHAPE)
         return new
 
-    def learn_bytes(self, raw: bytes) -> bool:
+    def _came(self, raw: bytes) -> None:
+        """A value came under a name or in a shape that tells it: it is on no tape."""
+        self._learn_bytes(raw, late=False)
+
+    def _learn_bytes(self, raw: bytes, *, late: bool) -> bool:
         """As `learn`, of a value as it stands in JSON or in a URL. Whether anything is new."""
         text = raw.decode("utf-8", "replace")
         values = [text]
@@ -241,7 +264,7 @@ class Redactor:
             values.append(plain)
         if "%" in text:
             values.append(unquote_plus(text))
-        return any([self.learn(value) for value in values])
+        return any([self.learn(value, late=late) for value in values])
 
     def _form(self, data: bytes) -> Iterator[tuple[int, int]]:
         for found in _FORM_FIELD.finditer(data):
@@ -257,7 +280,7 @@ class Redactor:
     def response(self, content_type: str, content_encoding: str) -> Scrubber:
         """What takes the credentials out of a response."""
         events = content_type.startswith("text/event-stream")
-        return scrubber(self._finder, self.learn_bytes, content_encoding, events=events)
+        return scrubber(self._finder, self._came, content_encoding, events=events)
 
     def arguments(self, words: Iterable[str]) -> list[str]:
         """A command line with the values of secret options replaced."""
@@ -309,25 +332,6 @@ class Redactor:
                     if _OPAQUE.match(value):
                         self.learn(value)
             self.environment(variables)
-
-
-def spellings(value: str) -> Iterator[bytes]:
-    """How ``value`` stands in texts: as it is, in a URL, in JSON, in base64 wherever it begins there."""
-    forms = {value: None, quote(value, safe=""): None, quote_plus(value): None}
-    written = json.dumps(value)[1:-1]
-    forms |= {written: None, json.dumps(value, ensure_ascii=False)[1:-1]: None}
-    forms[json.dumps(written)[1:-1]] = None
-    for form in forms:
-        yield form.encode("utf-8", "surrogatepass")
-    data = value.encode("utf-8", "surrogatepass")
-    if len(data) < SHORTEST_CODED:
-        return
-    for before in range(3):
-        # The characters that hold bits of a neighbour are left out.
-        coded = base64.b64encode(b"\0" * before + data)
-        first, last = (0, 2, 3)[before], (before + len(data)) * 8 // 6
-        yield coded[first:last]
-        yield base64.urlsafe_b64encode(b"\0" * before + data)[first:last]
 
 
 def _is_path(value: str) -> bool:

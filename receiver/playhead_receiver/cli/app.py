@@ -37,6 +37,7 @@ VERBS = {
     "doctor": "say what is recorded, what is not, and why",
     "verify": "check the store against its digests",
     "delete": "delete runs by name, for good",
+    "redact": "take credentials out of a stored run",
     "gc": "delete runs whose time is over",
     "backup": "copy the store into a folder, also while it is written to",
     "restore": "make a store of a backup",

@@ -35,7 +35,12 @@ FOLDER = "playhead.golden.folder"
 
 _IDS = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{32}|[0-9a-f]{16})(?![0-9a-f])")
 _LEFT_OUT = (e.PLAYHEAD_PROCESS_HEARTBEAT,)
-_OF_A_REPLAY = (a.PLAYHEAD_FIDELITY, a.PLAYHEAD_ORIGIN_INSTANCE, a.PLAYHEAD_ORIGIN_SEQ)
+_OF_A_REPLAY = (
+    a.PLAYHEAD_FIDELITY,
+    a.PLAYHEAD_ORIGIN_INSTANCE,
+    a.PLAYHEAD_ORIGIN_SEQ,
+    a.PLAYHEAD_REDACTED_LATE,
+)
 """What the tape of a replay says beside: left out where such a tape becomes a golden."""
 
 

@@ -26,25 +26,16 @@ def command(session: Session, file: Path, partial: bool) -> int:
     A damaged file is refused with the position of the damage. Exit status 1 when something in it was
     not taken.
     """
-    from playhead_exporter.shipping.transports import transport_opener
-    from playhead_receiver.cli.agent import delivering_to
     from playhead_receiver.cli.deleting import carry_out
-    from playhead_receiver.cli.housing import housing
+    from playhead_receiver.cli.sending import names_of, send
     from playhead_receiver.errands import Mark
     from playhead_receiver.store.upkeep import IMPORTED
     from playhead_receiver.transfer import incoming
 
     found = incoming(file, partial=partial)
     before = _position(session)
-    with housing(session.settings) as house:
-        settings = delivering_to(session.settings, house.listening())
-        _, open_transport = transport_opener(settings)
-        transport = open_transport()
-        try:
-            rejected = found.send(transport)
-        finally:
-            transport.close()
-    names = _names(session, found.trace_ids)
+    rejected = send(session, found)
+    names = names_of(session, found.trace_ids)
     new = _position(session) != before
     if new and not is_known(session.data_dir, file):
         for name in names.values():
@@ -92,21 +83,3 @@ def _position(session: Session) -> int:
         return store.position()
     finally:
         store.close()
-
-
-def _names(session: Session, trace_ids: set[str]) -> dict[str, str]:
-    """Names of the runs of these traces, by trace id."""
-    from playhead_receiver.store import open_store
-    from playhead_semconv.errors import RunUnknown
-
-    store = open_store(session.store, read_only=True)
-    names: dict[str, str] = {}
-    try:
-        for trace_id in sorted(trace_ids):
-            try:
-                names[trace_id] = store.resolve(trace_id).name
-            except RunUnknown:
-                continue
-    finally:
-        store.close()
-    return names

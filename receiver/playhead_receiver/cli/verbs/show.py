@@ -12,6 +12,7 @@ from playhead_receiver.cli.points import Point, find_point
 from playhead_receiver.cli.printing import print_lines
 from playhead_receiver.cli.runs import opened_run, origin_name, parse_target, reading
 from playhead_receiver.cli.session import Session
+from playhead_semconv import events as e
 from playhead_semconv.errors import UsageError
 from playhead_semconv.visible import visible
 
@@ -60,11 +61,31 @@ def _show_run(session: Session, run: Run, everything: bool) -> None:
         return
     from playhead_receiver.cli.views.tree import tree_lines
 
-    print_lines(session, [*tree_lines(run, everything), *_relatives(session, run)], paged=True)
+    lines = [*tree_lines(run, everything), *_late(run), *_relatives(session, run)]
+    print_lines(session, lines, paged=True)
     if run.errors:
         session.suggest(f"playhead show {run.name}:error")
     elif run.steps:
         session.suggest(f"playhead show {run.name}:{run.steps[-1].number}")
+
+
+def _late(run: Run) -> list[Any]:
+    """Values that may stand in the run, as they were told for credentials after they came."""
+    from rich.text import Text
+
+    from playhead_receiver.cli.views.words import count
+    from playhead_receiver.redacting import late
+
+    told = {
+        one
+        for tape in run.tapes
+        for one in late(tape.named(e.PLAYHEAD_EXCHANGE_REQUEST, e.PLAYHEAD_PROCESS_START))
+    }
+    if not told:
+        return []
+    was = "was" if len(told) == 1 else "were"
+    said = f"  {count(len(told), 'value')} {was} told for a credential late, and may stand here:"
+    return [Text(f"{said} playhead redact {run.name}", style="dim")]
 
 
 def _relatives(session: Session, run: Run) -> list[Any]:

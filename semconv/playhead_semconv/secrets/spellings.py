@@ -1,0 +1,63 @@
+"""How a value stands in texts, and by which digest it is told without being said."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Collection, Iterator
+from typing import Final
+from urllib.parse import quote, quote_plus
+
+import blake3
+
+SHORTEST_CODED = 12
+"""A shorter value is not looked for in base64: its middle would be a few characters."""
+
+DIGEST_BYTES = 8
+_PART: Final = re.compile(r"[^\s\"'<>\\&;,|`(){}\[\]]+")
+_EDGES: Final = re.compile(r"[=:@]")
+
+
+def spellings(value: str) -> Iterator[bytes]:
+    """``value`` as it is, in a URL, in JSON, in JSON within JSON, in base64 wherever it begins there."""
+    forms = {value: None, quote(value, safe=""): None, quote_plus(value): None}
+    written = json.dumps(value)[1:-1]
+    forms |= {written: None, json.dumps(value, ensure_ascii=False)[1:-1]: None}
+    forms[json.dumps(written)[1:-1]] = None
+    for form in forms:
+        yield form.encode("utf-8", "surrogatepass")
+    data = value.encode("utf-8", "surrogatepass")
+    if len(data) < SHORTEST_CODED:
+        return
+    for before in range(3):
+        # The characters that hold bits of a neighbour are left out.
+        padded = b"\0" * before + data
+        first, last = (0, 2, 3)[before], len(padded) * 8 // 6
+        yield base64.b64encode(padded)[first:last]
+        yield base64.urlsafe_b64encode(padded)[first:last]
+
+
+def told(value: str, key: bytes) -> str:
+    """Length and keyed digest of ``value``: who has the key finds it in a text, nobody reads it.
+
+    >>> told("a-value", bytes(32))
+    '7 13b1338fed719e52'
+    """
+    digest = blake3.blake3(value.encode("utf-8", "surrogatepass"), key=key)
+    return f"{len(value)} {digest.hexdigest(DIGEST_BYTES)}"
+
+
+def those_told(text: str, wanted: Collection[str], key: bytes) -> Iterator[str]:
+    """The values of ``wanted``, as `told` tells them, that stand as words in ``text``."""
+    sizes = {int(one.partition(" ")[0]) for one in wanted if one.partition(" ")[0].isdigit()}
+    for found in _PART.finditer(text):
+        word = found[0]
+        if len(word) < min(sizes, default=1 << 60):
+            continue
+        starts = [0, *(edge.end() for edge in _EDGES.finditer(word))]
+        for start in starts:
+            for size in sizes:
+                value = word[start : start + size]
+                if len(value) == size and told(value, key) in wanted:
+                    yield value
