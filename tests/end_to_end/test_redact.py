@@ -13,10 +13,10 @@ KEY = "zq77opaquevaluewithoutashape5521"
 GIVEN = "a sentence that somebody wants out"
 PROGRAM = """
 import sys, httpx
-key = open("handed.txt").read().strip()
+key, sentence = open("handed.txt").read().splitlines()
 base = sys.argv[1]
 print("got", key)
-text = "note " + key + " and: a sentence that somebody wants out. " + "x" * 600
+text = "note " + key + " and: " + sentence + ". " + "x" * 600
 messages = [{"role": "user", "content": text}]
 said = httpx.post(base + "/v1/chat/completions", json={"model": "m", "messages": messages})
 messages.append(said.json()["choices"][0]["message"])
@@ -28,7 +28,7 @@ httpx.get(base + "/tool", headers={"Authorization": "Bearer " + key})
 def test_a_value_that_was_known_late_is_taken_out(tmp_path: Path):
     home = Home(tmp_path, {"XDG_STATE_HOME": str(tmp_path / "state")})
     (tmp_path / "agent.py").write_text(PROGRAM)
-    (tmp_path / "handed.txt").write_text(KEY + "\n")
+    (tmp_path / "handed.txt").write_text(f"{KEY}\n{GIVEN}\n")
     with ScriptedServer() as provider:
         answer = json_reply(openai_chat.completion(f"I noted {KEY}."))
         provider.on("/v1/chat/completions", answer, repeat=True)
@@ -68,5 +68,5 @@ def test_a_value_that_was_known_late_is_taken_out(tmp_path: Path):
     ]
     assert len(logs) == 1 and logs[0].endswith(": 2 named values")
     code, report = home.report("last")
-    assert (code, report["divergences"]) == (0, []), report
+    assert (code, report["divergences"]) == (0, []), json.dumps(report["divergences"])[:3000]
     assert home.playhead("redact", "last").stderr.count("nothing was found") == 1
