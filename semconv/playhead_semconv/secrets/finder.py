@@ -78,7 +78,10 @@ _ASSIGNED: Final = re.compile(
     rb"(?:(\\*[\"'])([^\s\"'\\]+)\1|([^\s\"'&;,<>(){}\[\]\\|`]+))"
 )
 """Behind the name of a setting: ``NAME=value``, ``name: value``, ``<name>value``."""
-_PART: Final = re.compile(rb"\"(?:;[^\r\n]*)?\r\n(?:[^\r\n]+\r\n)*\r\n([^\r\n]+)")
+_LINE: Final = rb"(?:\r\n|\\+r\\+n)"
+_PART: Final = re.compile(
+    rb"\\*\"(?:;[^\r\n\\]*)?%(line)b(?:[^\r\n\\]+%(line)b)*%(line)b([^\r\n\\]+)" % {b"line": _LINE}
+)
 """Behind the name of a part of multipart."""
 _OPTION: Final = re.compile(rb"\s+([^\s\"'\\-][^\s\"'\\]*)")
 _ADDRESS: Final = re.compile(
@@ -244,10 +247,9 @@ def _under(data: bytes, begin: int, end: int, alone: bool) -> Span | None:
         opening = _OPENS_STRING.match(data, end)
         if opening is not None and opening[1] == opening[2]:
             return _string(data, opening.end(), opening[2], opening[3], alone, data[begin:end])
-        if after == b'"':
-            part = _PART.match(data, end)
-            if part is not None:
-                return Span(*part.span(1), Kind.FIELD)
+        part = _PART.match(data, end)
+        if part is not None:
+            return Span(*part.span(1), Kind.FIELD)
     if not after or after not in b"=:>% \t\"'":
         return None
     if alone and data[begin - 1 : begin].isalnum():

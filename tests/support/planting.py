@@ -1,0 +1,149 @@
+"""Credentials of every class that docs/security.md names, each planted in a place, each told apart."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import NamedTuple
+
+from playhead_semconv.secrets import FIELDS, SHAPES
+from playhead_semconv.secrets.fields import styles
+
+PLACES = ("prompt", "answer", "stdout", "file", "tool", "stream")
+"""What the program sends, is answered, prints, reads, is told by a tool, gets in events."""
+
+CLASSES = {
+    "shapes of providers": "keys and tokens that begin as their providers document: {shapes}; JSON Web"
+    " Tokens, private keys in PEM, `Bearer …`, `Basic …`",
+    "names": "what stands under {names}, in every way of writing them, also behind a prefix; {alone}"
+    " where they are opaque: JSON fields, JSON within strings, settings, forms, parts of multipart, XML",
+    "headers": "`authorization`, cookies, and names with `token`, `key`, `secret`, `password`, `auth`,"
+    " `signature`; not counts, limits and numbers",
+    "addresses": "user and password, a token before the host, secret keys of query and fragment, also in"
+    " `Location`",
+    "arguments": "values of secret options, `NAME=value`, `-u user:password`, `-H 'Authorization: …'`,"
+    " also of children",
+    "environment": "variables by their names (`…_TOKEN`, `PGPASSWORD`, `…_PWD`, …), and `.env` files",
+    "files": "netrc, ini, `.env`, YAML, JSON that the program reads or writes",
+    "known values": "whatever was found once, wherever it turns up again: as it is, in JSON, in URLs, in"
+    " base64, over several chunks of an answer, over several events in which a model says it (but for at"
+    " most its first five characters)",
+}
+"""What is hidden, by class."""
+
+NOT_HIDDEN = {
+    "opaque": "a value without a name and a shape, that is never used as a credential",
+    "hex": "what a program computes of a value: its hash, hex digits, a cipher",
+    "short": "a value of fewer than eight characters, where no name gives it away",
+    "split": "a value that nobody knew, or its name, that comes in pieces over several events or prints",
+    "late": "a value that came before anything told it for a credential: it is told on the run, and "
+    "`playhead redact RUN` takes it out",
+}
+"""What is not."""
+
+WITHOUT_START = ("private key", "netrc", "bearer", "basic")
+BODY = "aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uVwXyZ"
+
+
+class Planted(NamedTuple):
+    """One credential: its class, the place, and the text in which it stands there."""
+
+    kind: str
+    place: str
+    text: str
+    value: str
+
+
+def _key(start: str, number: int) -> str:
+    n = f"{number:03d}"
+    special = {
+        "AKIA": f"AKIAIOSFODNN7{n}EXAM",
+        "ASIA": f"ASIAIOSFODNN7{n}EXAM",
+        "SG.": f"SG.{n}{BODY[:22]}.{BODY}",
+        "dapi": f"dapi{n}" + "0123456789abcdef0123456789abc",
+        "eyJ": f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOi{n}fQ.{BODY}",
+        "hf_": f"hf_{n}{BODY}",
+    }
+    hexed = ("dop_v1_", "doo_v1_", "shpat_", "shpss_", "shpca_")
+    return special.get(start, start + (f"{n}abcdef" * 4 if start in hexed else f"{n}{BODY}"))
+
+
+def planted() -> list[Planted]:
+    """150 and more, the places in turn."""
+    found: list[Planted] = []
+
+    def put(kind: str, text: str, value: str, place: str = "") -> None:
+        found.append(Planted(kind, place or PLACES[len(found) % len(PLACES)], text, value))
+
+    for shape in SHAPES:
+        for start in (
+            shape.starts if shape.name not in ("private key", "netrc", "bearer", "basic") else ()
+        ):
+            for wrapped in ("my key: {}", '{{"note": "{}"}}'):
+                value = _key(start, len(found))
+                put("shapes of providers", wrapped.format(value), value)
+    value = f"MIIEvQIBADAN{len(found)}Bgkqhki"
+    put("shapes of providers", f"-----BEGIN PRIVATE KEY-----\n{value}\n-----END PRIVATE KEY-----", value)
+    for words in [field.words for field in FIELDS if not field.alone]:
+        for style in list(dict.fromkeys(styles(words)))[::2]:
+            value = f"Zq{len(found):03d}-planted-{BODY[:6]}"
+            forms = (
+                json.dumps({style: value}),
+                json.dumps({"args": json.dumps({style: value})}),
+                f"{style}={value}",
+                f"export MY_{style}='{value}'",
+            )
+            put("names", forms[len(found) % 4], value)
+    for kind, text in (
+        ("files", "machine example.org login me password {}"),
+        ("files", "[db]\npassword = {}\n"),
+        ("files", "db:\n  password: {}\n"),
+        ("addresses", "postgres://me:{}@db.example.org/x"),
+        ("addresses", "https://{}@example.org/a.git"),
+        ("arguments", "curl -H 'Authorization: Bearer {}' https://example.org"),
+        ("names", '--b\r\nContent-Disposition: form-data; name="api_key"\r\n\r\n{}\r\n--b--'),
+    ):
+        for place in ("prompt", "file", "stdout"):
+            value = f"Zq{len(found):03d}Planted{BODY[:9]}"
+            put(kind, text.format(value), value, place)
+    for kind, place in (
+        ("headers", "authorization"),
+        ("headers", "x-api-key"),
+        ("headers", "cookie"),
+        ("headers", "set-cookie"),
+        ("addresses", "query"),
+        ("addresses", "location"),
+        ("environment", "PGPASSWORD"),
+        ("environment", "DEPLOY_TOKEN"),
+        ("environment", "child environment"),
+        ("arguments", "--api-key"),
+        ("arguments", "child arguments"),
+        ("known values", "said in pieces"),
+        ("known values", "base64"),
+    ):
+        value = f"Zq{len(found):03d}Planted{BODY[:9]}"
+        put(kind, value, value, place)
+    return found
+
+
+def packed(plan: list[Planted]) -> str:
+    """For the environment of the program, unreadable to who looks for credentials there."""
+    by_place: dict[str, list[str]] = {}
+    for one in plan:
+        by_place.setdefault(one.place, []).append(one.text)
+    return base64.b85encode(zlib.compress(json.dumps(by_place).encode())).decode()
+
+
+def table() -> list[str]:
+    """The lines of docs/security.md that say by class what is hidden and what is not."""
+    starts = ", ".join(
+        f"`{start}`" for shape in SHAPES if shape.name not in WITHOUT_START for start in shape.starts
+    )
+    names = ", ".join(f"`{one.words}`" for one in FIELDS if not one.alone)
+    alone = ", ".join(f"`{one.words}`" for one in FIELDS if one.alone)
+    lines = ["| class | hidden |", "|---|---|"]
+    for name, what in CLASSES.items():
+        lines.append(f"| {name} | {what.format(shapes=starts, names=names, alone=alone)} |")
+    lines += ["", "| not hidden | |", "|---|---|"]
+    return lines + [f"| {name} | {what} |" for name, what in NOT_HIDDEN.items()]
