@@ -91,6 +91,8 @@ def described(started: Started, redactor: Redactor) -> tuple[bytes, dict[str, An
         words = [redactor.shell(word) for word in started.words]
     else:
         words = redactor.arguments(started.words)
+    if not redactor.content:
+        words = [started.key]
     asked: dict[str, Any] = {
         "call": started.call,
         "command": [portable(word) for word in words],

@@ -50,6 +50,7 @@ HIDDEN: Final = frozenset((Kind.KNOWN, Kind.SHAPE, Kind.FIELD, Kind.ADDRESS, Kin
 """What is replaced in a whole body or text."""
 _LEARNT: Final = frozenset((Kind.SHAPE, Kind.FIELD, Kind.ADDRESS))
 
+_BEHIND_PATH = re.compile(r"(?<=\S)[?#]\S*")
 _QUERY = re.compile(r"(?<=[?&#])([^=&#\s]+)=([^&#\s]*)")
 _FORM = re.compile(rb"\A[\w.~%+-]+=[^\s\"{]*\Z")
 _FORM_FIELD = re.compile(rb"(?:\A|(?<=&))([^=&]+)=([^&]*)")
@@ -186,12 +187,17 @@ class Redactor:
         return f"{scheme} {PLACEHOLDER}", 1
 
     def url(self, url: str) -> str:
-        """``url`` without userinfo, and with the values of secret query keys replaced."""
+        """``url`` without userinfo, and with the values of secret query keys replaced.
+
+        Without content: without query and fragment.
+        """
         known = self._urls.get(url)
         if known is not None:
             return known
         scrubbed = _QUERY.sub(self._query, url) if "=" in url else url
         scrubbed = self.text(scrubbed)
+        if not self.content:
+            scrubbed = _BEHIND_PATH.sub("", scrubbed)
         if len(self._urls) > MOST_SEEN:
             self._urls = {}
         self._urls[url] = scrubbed

@@ -31,7 +31,7 @@ class Scrubber(Protocol):
     unpacked: str
     """The content coding that the last piece, and all that follow, stand on the tape without."""
 
-    def chunk(self, data: bytes, /) -> bytes:
+    def chunk(self, data: bytes) -> bytes:
         """``data`` as it may go on tape."""
         ...
 

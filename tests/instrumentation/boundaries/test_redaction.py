@@ -479,6 +479,12 @@ def test_a_redacted_body_carries_a_keyed_digest():
     assert sink.tape().read(exchange.ask.body) == b'{"password":"[redacted]"}'
 
 
+def test_metadata_keeps_no_query():
+    redactor = Redactor(content=False)
+    assert redactor.url("https://h/p?city=Rome&q=1#part") == "https://h/p"
+    assert redactor.headers([(b"location", b"https://h/p?city=Rome")])[0] == ["location", "https://h/p"]
+
+
 def test_metadata_records_no_content():
     with (
         ScriptedServer() as server,
