@@ -20,8 +20,8 @@ from support.scripted import Reply, ScriptedServer, json_reply, openai_chat, sse
 DOCUMENT = Path(__file__).parents[2] / "docs" / "security.md"
 BEGIN, END = "<!-- secrets -->\n", "<!-- /secrets -->"
 LAUNCHERS = {
-    "playhead record": ["-m", "playhead_receiver", "record", "--level", "LEVEL"],
-    "opentelemetry-instrument": ["-m", "opentelemetry.instrumentation.auto_instrumentation"],
+    "playhead record": ["-m", "playhead_receiver", "record"],
+    "opentelemetry-instrument": [],
 }
 
 
@@ -80,7 +80,7 @@ def check(tmp_path: Path, launcher: str, level: str, content: str) -> None:
             "DEPLOY_TOKEN": one(plan, "DEPLOY_TOKEN"),
             "PLAN": packed(plan),
         }
-        words = [level if word == "LEVEL" else word for word in LAUNCHERS[launcher]]
+        words = LAUNCHERS[launcher]
         if launcher == "opentelemetry-instrument":
             words = [str(Path(sys.executable).with_name("opentelemetry-instrument")), sys.executable]
             environ["PLAYHEAD_ENDPOINT"] = "http://127.0.0.1:9"
