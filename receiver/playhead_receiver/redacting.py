@@ -40,7 +40,7 @@ class Redaction:
         self.facts = 0
         for value in values:
             self.values += 1
-            self._finder.add(spellings(value))
+            self._finder.add(spellings(value), value.encode())
 
     def text(self, text: str) -> str:
         """``text`` with placeholders."""

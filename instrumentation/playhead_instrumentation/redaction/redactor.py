@@ -128,7 +128,7 @@ class Redactor:
         self._values[value] = None
         if late and self._late is not None and len(self._late) < MOST_LATE:
             self._late.append(told(value, self._key))
-        if self._finder.add(spellings(value)):
+        if self._finder.add(spellings(value), value.encode("utf-8", "surrogatepass")):
             self._urls, self._seen_headers = {}, {}
         return True
 

@@ -24,6 +24,9 @@ RECOGNISABLE = 6
 FRESH = 8
 """So many known values are looked for one by one before all are put together anew."""
 
+MOST_SAID = 500
+"""So many values are followed where a model says them in pieces."""
+
 DENSE_PATTERNS = 4000
 """With more literals than these the automaton is the smaller, slower one."""
 
@@ -136,6 +139,7 @@ class Finder:
         self._most = most
         self._static = _literals(fields, shapes)
         self._all: dict[bytes, None] = {}
+        self._said: dict[bytes, None] = {}
         self._fresh: tuple[bytes, ...] = ()
         self._by_start: dict[bytes, tuple[bytes, ...]] = {}
         self.longest_bytes = 0
@@ -147,8 +151,13 @@ class Finder:
         """Whether it knows any value."""
         return bool(self._all)
 
-    def add(self, values: Iterable[bytes]) -> bool:
-        """Look for these from now on. Whether any of them is new."""
+    def add(self, values: Iterable[bytes], said: bytes = b"") -> bool:
+        """Look for these from now on. Whether any of them is new.
+
+        ``said``: how a model would say it, piece by piece.
+        """
+        if said:
+            self._said = {**dict.fromkeys(list(self._said)[-MOST_SAID:]), said: None}
         new = [value for value in values if value not in self._all]
         if not new:
             return False
@@ -171,7 +180,7 @@ class Finder:
     def _build(self) -> tuple[BytesAhoCorasick, tuple[object, ...]]:
         literals, meanings = self._static
         starts = [start for start in self._by_start if start not in literals]
-        pieces = [piece for start in starts for piece in _pieces(start)]
+        pieces = [piece for one in self._said for piece in _pieces(one[:RECOGNISABLE])]
         meanings = (*meanings, *[_KNOWN] * len(starts), *[_PIECES] * len(pieces))
         wanted = [*literals, *starts, *pieces]
         dense = Implementation.DFA if len(wanted) < DENSE_PATTERNS else None
@@ -221,14 +230,14 @@ class Finder:
 
     def begins(self, text: bytes) -> tuple[bytes, bytes] | None:
         """The longest end of ``text`` that a known value begins with, and the rest of that value."""
-        for size in range(min(len(text), self.longest_bytes - 1), 0, -1):
-            end = text[-size:]
-            for start, values in self._by_start.items():
-                if start.startswith(end[:RECOGNISABLE]):
-                    for value in values:
-                        if len(value) > size and value.startswith(end):
-                            return end, value[size:]
-        return None
+        best = 0
+        value = b""
+        for one in self._said:
+            for size in range(min(len(text), len(one) - 1), best, -1):
+                if text.endswith(one[:size]):
+                    best, value = size, one
+                    break
+        return (value[:best], value[best:]) if best else None
 
 
 def _pieces(start: bytes) -> list[bytes]:
