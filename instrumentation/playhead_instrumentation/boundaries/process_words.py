@@ -88,7 +88,7 @@ def words_of(args: Any) -> tuple[str, ...]:
 def described(started: Started, redactor: Redactor) -> tuple[bytes, dict[str, Any]]:
     """The body of the ask, and the attributes of its fact; credentials removed."""
     if started.shell:
-        words = [redactor.shell(word) for word in started.words]
+        words = [redactor.text(redactor.url(word)) for word in started.words]
     else:
         words = redactor.arguments(started.words)
     if not redactor.content:

@@ -289,7 +289,7 @@ class Redactor:
         return scrubber(self._finder, self._came, content_encoding, events=events)
 
     def arguments(self, words: Iterable[str]) -> list[str]:
-        """A command line with the values of secret options replaced."""
+        """A command line with the values of secret options replaced; without content, its first word."""
         kept: list[str] = []
         awaited = login = False
         for word in words:
@@ -313,7 +313,7 @@ class Redactor:
                 self.learn(value)
                 word = f"{name}={PLACEHOLDER}"
             kept.append(self.url(word))
-        return kept
+        return kept if self.content else kept[:1]
 
     def environment(self, variables: Mapping[str, str]) -> None:
         """Learn the credentials among environment variables."""
