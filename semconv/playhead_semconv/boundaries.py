@@ -410,6 +410,9 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
                 for name in "Abstract Fast MultiLoop Pidfd Safe Threaded".split()
             ),
             *_below("os", "read write waitpid wait kill killpg getpgid forkpty"),
+            # Where these functions, and those of `processes`, say that they are of.
+            *_below("posix", "read write waitpid wait kill killpg getpgid forkpty"),
+            *_below("posix", "execv execve fork posix_spawn posix_spawnp system"),
             *_below("pty", "fork spawn waitpid"),
             *_below("uvloop.Loop", "subprocess_exec subprocess_shell close"),
         ),

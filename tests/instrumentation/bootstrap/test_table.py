@@ -136,6 +136,7 @@ def test_names_of_the_table_switch_them_off_and_on(program, environ, absent, pre
 
 WRAPPED = """
 import functools, os, random, threading, time, logging
+from playhead_instrumentation.native import behind
 
 def around(owner, name):
     original = getattr(owner, name)
@@ -153,7 +154,7 @@ others = {
         (time, "time"), (time, "sleep"), (os, "urandom"), (threading.Thread, "start"), (os, "system"),
         (threading.Condition, "wait"), (logging.LogRecord, "__init__"), (os, "getpid"), (sys, "exit"),
     )
-    if hasattr(getattr(owner, name), "__wrapped__")
+    if hasattr(behind(getattr(owner, name)), "__wrapped__")
 }
 from playhead_instrumentation import session
 ours.uninstrument()
