@@ -23,7 +23,7 @@ from playhead_instrumentation.boundaries import readers
 from playhead_instrumentation.boundaries.ambient import AmbientOf, reads_of, reads_of_agent
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.patches import PATCHES, Patches, calling, required
+from playhead_instrumentation.patches import PATCHES, Patches, calling, required, stands_for
 from playhead_instrumentation.session import Session, current
 
 SEED_BYTES = 32
@@ -57,7 +57,7 @@ def _cover_urandom() -> None:
 
     def drawn(reads: Reads, live: Any, size: Any) -> Any:
         if readers.draws_secrets(calling()):
-            return live(size)
+            return reads.notes(live(size))
         return reads.read("entropy/os.urandom", functools.partial(live, size))
 
     covered = _Source(_urandom, drawn)
@@ -68,7 +68,7 @@ def _cover_urandom() -> None:
 
         def system(reads: Reads, live: Any, *arguments: Any, **more: Any) -> Any:
             if readers.draws_secrets(calling()):
-                return live(*arguments, **more)
+                return reads.notes(live(*arguments, **more))
             return reads.read("entropy/os.getrandom", functools.partial(live, *arguments, **more))
 
         asked = _Source(getrandom, system)
@@ -81,11 +81,12 @@ def _cover_urandom() -> None:
 class _Source(AmbientOf):
     """A source of entropy. What is on no tape, because nobody may see it, is noted at a replay."""
 
+    @stands_for
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Bytes."""
         reads = reads_of_agent(1)
         if reads is not None:
-            return self._answer(reads, self._live, *args, **kwargs)
+            return PATCHES.call(functools.partial(self._answer, reads), self._live, *args, **kwargs)
         drawn = self._live(*args, **kwargs)
         session = current()
         return drawn if session is None else session.driver.reads.notes(drawn)
