@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
 from playhead_replay.exchanges import RecordedExchange
 from playhead_semconv import attributes as a
@@ -63,7 +64,7 @@ def match(
         if found.fidelity is Fidelity.BLOCKED:
             found.nearest = shelf.nearest(found.now)
             if found.nearest is not None:
-                found.difference = request_difference(found.nearest, found.now)
+                found.difference = _said(found.now) or request_difference(found.nearest, found.now)
     return Matching(matches, [one for one in recordings if id(one) not in shelf.used])
 
 
@@ -190,6 +191,14 @@ def _stated(now: RecordedExchange) -> Fidelity | None:
         return exchange.fidelity
     stated = exchange.ask.details.get(a.PLAYHEAD_FIDELITY, exchange.head.get(a.PLAYHEAD_FIDELITY))
     return exchange.fidelity if stated is None else Fidelity(stated)
+
+
+def _said(now: RecordedExchange) -> Difference | None:
+    """Where the replay says that a request differs first from the nearest recording."""
+    said: object = now.exchange.ask.details.get(a.PLAYHEAD_BLOCKED_DIFFERENCE)
+    if not isinstance(said, list) or len(cast("list[object]", said)) != 3:
+        return None
+    return Difference(*map(str, cast("list[object]", said)))
 
 
 def _origin(now: RecordedExchange) -> tuple[str, int]:

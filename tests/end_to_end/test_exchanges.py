@@ -67,7 +67,7 @@ class Provider:
 
 
 @contextmanager
-def recorded(folder: Path, script: Path, *words: str, **more: str) -> Iterator[Home]:
+def recorded(folder: Path, script: Path, *words: str, code: int = 0) -> Iterator[Home]:
     """A home in which ``script`` has been recorded at level `exchanges`; its provider is gone."""
     server = ScriptedServer()
     server.on(lambda _: True, Provider(), repeat=True)
@@ -79,12 +79,11 @@ def recorded(folder: Path, script: Path, *words: str, **more: str) -> Iterator[H
             "TOOLS_URL": server.url,
             "NO_PROXY": "127.0.0.1",
             "PLAYHEAD_LEVEL": "exchanges",
-            **more,
         },
     )
     done = home.playhead("record", script, *words)
     server.close()
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == code, done.stderr
     yield home
 
 
@@ -111,3 +110,96 @@ def test_every_exchange_is_answered(tmp_path: Path, name: str, count: int):
 def test_there_are_fifty():
     assert len(NAMES) >= 50
     assert set(FEW) <= set(NAMES)
+
+
+def test_a_volatile_replay_fails_where_the_match_is_to_be_strict(tmp_path: Path):
+    with recorded(tmp_path, FIFTY, "identifier") as home:
+        assert home.report("last")[0] == 0
+        status, report = home.report("last", "--strict-match")
+        assert (status, report["verdict"], report["fidelity"]["volatile"]) == (1, "volatile", 1)
+
+
+CHANGED = """
+import os, uuid, httpx
+said = {"id": str(uuid.uuid4()), "text": "refund order 17"}
+print(httpx.post(os.environ["TOOLS_URL"] + "/tool", json=said).json())
+"""
+
+
+def test_a_changed_prompt_is_refused_and_named_beside_what_is_volatile(tmp_path: Path):
+    script = tmp_path / "agent.py"
+    script.write_text(CHANGED, "utf-8")
+    with recorded(tmp_path, script) as home:
+        script.write_text(CHANGED.replace("order 17", "order 18"), "utf-8")
+        status, report = home.report("last", "--force")
+        first = report["first_divergence"]
+        assert (status, report["verdict"], first["path"]) == (3, "blocked", "$.text")
+        assert (first["tape"], first["now"]) == ("refund order 17", "refund order 18")
+
+
+def test_the_report_names_what_the_level_does_not_keep(tmp_path: Path):
+    with recorded(tmp_path, FIFTY, "plain") as home:
+        _, report = home.report("last")
+        assert "stdout" not in report["outputs"]
+        assert "effects" not in report["outputs"]
+        assert report["not_kept"]["clock"] == report["not_kept"]["output"] == "causal"
+        text = home.playhead("replay", "last", env=home.bare).stdout
+        assert "not recorded, and not compared: clock, entropy" in text
+
+
+TICKS = """
+import os, threading, time, httpx
+print(httpx.post(os.environ["TOOLS_URL"] + "/tool", json={"said": 1}).json())
+if "STOP" in os.environ:
+    raise SystemExit
+while True:
+    time.sleep(1)
+"""
+
+
+def test_timers_without_an_exchange_are_a_standstill(tmp_path: Path):
+    script = tmp_path / "agent.py"
+    script.write_text(TICKS.replace('"STOP" in os.environ', "True"), "utf-8")
+    with recorded(tmp_path, script) as home:
+        script.write_text(TICKS, "utf-8")
+        status, report = home.report("last", "--force")
+        assert status == 1
+        assert any("stands still after step 1" in note for note in report["notes"])
+
+
+def test_a_fork_answers_what_is_volatile_before_the_cut(tmp_path: Path):
+    script = tmp_path / "agent.py"
+    script.write_text(
+        "import os, uuid, httpx\n"
+        "def ask(n):\n"
+        "    body = {'n': n, 'id': str(uuid.uuid4())}\n"
+        "    return httpx.post(os.environ['TOOLS_URL'] + '/tool', json=body).json()['tool']\n"
+        "print(ask(1), ask(2))\n",
+        "utf-8",
+    )
+    with recorded(tmp_path, script) as home:
+        done = home.playhead("fork", "last:2", "--edit", "response.tool=99", env=home.bare)
+        assert done.stdout.split()[1] == "99", done.stderr
+        assert home.playhead("resume", "last", env=home.bare).returncode == 2
+
+
+def test_a_resume_wants_to_be_told_that_changes_may_be_made_again(tmp_path: Path):
+    script = tmp_path / "agent.py"
+    script.write_text(
+        "import os, signal, uuid, httpx\n"
+        "def ask(n):\n"
+        "    body = {'n': n, 'id': str(uuid.uuid4())}\n"
+        "    return httpx.post(os.environ['TOOLS_URL'] + '/tool', json=body).json()['tool']\n"
+        "print(ask(1))\n"
+        "if not os.path.exists('go'):\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+        "print('done')\n",
+        "utf-8",
+    )
+    with recorded(tmp_path, script, code=-9) as home:
+        (tmp_path / "go").touch()
+        refused = home.playhead("resume", "last", env=home.bare)
+        assert refused.returncode == 2
+        assert "--repeat-effects" in refused.stderr
+        done = home.playhead("resume", "last", "--repeat-effects", env=home.bare)
+        assert (done.returncode, done.stdout.split()[-1]) == (0, "done"), done.stderr

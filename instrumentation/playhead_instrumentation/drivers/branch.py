@@ -87,10 +87,10 @@ class Branch(Player):
             if found is not None:
                 self._left[found.exchange.id.lane] -= 1
             elif self._left[id.lane] > 0:
-                error = self.refusal(id, ask, body)
+                refused = self.refusal(id, ask, body)
                 if self._plan.agrees or self._plan.offline:
-                    return Refused(error)
-                self._parts(error)
+                    return refused
+                self._parts(refused.error)
         return self._goes(id, ask, body) if found is None else self._found(id, ask, body, found)
 
     def _found(self, id: ExchangeId, ask: Ask, body: bytes, match: Found) -> Verdict:

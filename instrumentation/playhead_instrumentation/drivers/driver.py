@@ -157,6 +157,9 @@ class Driver:
         elif isinstance(verdict, Refused):
             self.past_tape()
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.BLOCKED
+            if verdict.difference is not None:
+                found = verdict.difference
+                attributes[a.PLAYHEAD_BLOCKED_DIFFERENCE] = [found.path, found.tape, found.now]
         elif self.closed or verdict.instead_of is not None:
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
             self._replace(verdict, attributes)

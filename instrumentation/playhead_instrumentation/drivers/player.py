@@ -31,7 +31,7 @@ from playhead_semconv.facts import Ask, Delivery, Exchange, ExchangeId, Fidelity
 from playhead_semconv.folds import level_of
 from playhead_semconv.multipart import plain
 from playhead_semconv.tapes import IndexedTape
-from playhead_semconv.volatile import Request
+from playhead_semconv.volatile import Request, Unlike
 
 Question: TypeAlias = tuple[str, str, bytes]
 """Kind, key, and digest of the body."""
@@ -142,7 +142,7 @@ class Player:
             return self._played(found, id)
         if ask.kind == "http" and self._allowed.reaches(_host_of(ask.key)):
             return LIVE
-        return Refused(self.refusal(id, ask, body))
+        return self.refusal(id, ask, body)
 
     def find(self, id: ExchangeId, ask: Ask, body: bytes) -> Found | None:
         """The recording of a request, which is used from then on; None where there is none left."""
@@ -273,33 +273,44 @@ class Player:
         except TapeError:
             return b""
 
-    def refusal(self, id: ExchangeId, ask: Ask, body: bytes) -> ExchangeUnmatched | ExchangeExhausted:
+    def refusal(self, id: ExchangeId, ask: Ask, body: bytes) -> Refused:
         """Why nothing answers: the nearest recording, and where it differs."""
         nearest = self._nearest(id, ask)
         if nearest is None:
-            return ExchangeUnmatched(
-                f"nothing on the tape answers {ask.key}", cause=f"the tape holds no {ask.kind} exchange"
+            return Refused(
+                ExchangeUnmatched(
+                    f"nothing on the tape answers {ask.key}",
+                    cause=f"the tape holds no {ask.kind} exchange",
+                )
             )
         name = self._name(self._recordings[nearest].id)
         difference = self._difference(nearest, ask, body)
         if difference is None:
-            return ExchangeExhausted(
-                f"{name} matches {ask.key}; every recording of it is used",
-                hint="the program asks once more than the tape",
+            return Refused(
+                ExchangeExhausted(
+                    f"{name} matches {ask.key}; every recording of it is used",
+                    hint="the program asks once more than the tape",
+                )
             )
-        return ExchangeUnmatched(
+        error = ExchangeUnmatched(
             f"nothing on the tape answers {ask.key}",
             cause=(
                 f"nearest is {name}; first difference at {difference.path}: "
                 f"tape {difference.tape}, now {difference.now}"
             ),
         )
+        return Refused(error, difference)
 
     def _difference(self, nearest: int, ask: Ask, body: bytes) -> Difference | None:
-        key = self._recordings[nearest].key
+        key, recorded = self._recordings[nearest].key, self._body_of(nearest)
+        if self.handed and ask.kind == "http":
+            sides = Request.of(plain(recorded), key), Request.of(plain(body), ask.key)
+            found = self.volatile.compare(*sides)
+            if isinstance(found, Unlike):
+                return found.difference
         if key != ask.key:
             return Difference("request line", key, ask.key)
-        return body_difference(canonical(self._body_of(nearest)), canonical(body))
+        return body_difference(canonical(recorded), canonical(body))
 
     def _nearest(self, id: ExchangeId, ask: Ask) -> int | None:
         """Most like it: the same request, then the same key, the place, and being unused."""

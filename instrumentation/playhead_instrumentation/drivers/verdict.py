@@ -116,6 +116,8 @@ class Refused:
     """Nothing answers. ``error`` names the nearest recording."""
 
     error: PlayheadError
+    difference: Difference | None = None
+    """Where the request differs first from the nearest recording in what is not volatile."""
 
 
 Verdict: TypeAlias = Live | Played | Refused

@@ -182,7 +182,7 @@ def test_damaged_ends_are_refused():
 @pytest.mark.parametrize("level", ["causal", "strict"])
 def test_a_program_that_polls_writes_few_facts_and_is_replayed(level, tmp_path):
     ran = Ran(tmp_path, POLLING, PLAYHEAD_LEVEL=level)
-    assert not ran.done.stderr
+    assert "playhead could not" not in ran.done.stderr
     turns = sum(len(ends_of(fact)) for fact in ran.tape.named(e.PLAYHEAD_WAKE))
     assert turns > 190
     assert len(list(ran.tape.facts())) < turns / 2
