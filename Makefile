@@ -68,6 +68,7 @@ bench: .venv/ready .venv-bench/ready ## added latency and replay beside other to
 	.venv-bench/bin/python benchmarks/latency.py --json logs/latency.json
 	.venv-bench/bin/python benchmarks/recording.py --json logs/recording.json
 	.venv-bench/bin/python benchmarks/idle.py --json logs/idle.json
+	$(BIN)/python benchmarks/agents.py --json logs/agents.json
 	$(BIN)/python benchmarks/startup.py --json logs/startup.json
 	.venv-bench/bin/python benchmarks/replay.py --json logs/replay.json
 	$(BIN)/python benchmarks/goldens.py --json logs/goldens.json

@@ -27,7 +27,7 @@ class Exit:
     time_ns: int
 
     def __str__(self) -> str:
-        if self.error is not None:
+        if self.error is not None and self.error.qualname != "SystemExit":
             return f"{self.error.qualname}: {self.error.message}"
         return "unknown" if self.code is None else str(self.code)
 

@@ -134,7 +134,7 @@ def test_the_playhead_variant_of_replay_answers_without_a_provider(benchmark, tm
 def test_reads_are_of_the_module_that_the_benchmark_says(benchmark):
     worker = benchmark("recording_worker")
     assert (
-        worker.reader(worker.READS["time.time()"], "bench_agent").__globals__["__name__"]
+        worker.reader(worker.WAYS["time.time()"][1], "bench_agent").__globals__["__name__"]
         == "bench_agent"
     )
     (taken,) = worker.of_reads("time.time()", "httpx.bench")

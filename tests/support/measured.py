@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import resource
+import json
 import subprocess
 import sys
 import time
@@ -22,20 +21,32 @@ class Measured:
     seconds: float
 
 
+BESIDE = """
+import json, os, resource, subprocess, sys
+limit = int(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+child = subprocess.Popen(sys.argv[3:])
+_, status, used = os.wait4(child.pid, 0)
+with open(sys.argv[2], "w") as told:
+    json.dump([os.waitstatus_to_exitcode(status), used.ru_maxrss * 1024], told)
+"""
+"""A small process that starts the command: what a child takes counts from what its parent has."""
+
+
 def measured(data_dir: Path, *words: str, limit_bytes: int = 8 << 30) -> Measured:
     """Run ``playhead WORDS``. ``limit_bytes``: of address space, so that a failure hurts nobody."""
-    out, err = data_dir.parent / "out", data_dir.parent / "err"
+    out, err, told = (data_dir.parent / name for name in ("out", "err", "told"))
     began = time.monotonic()
+    command = [sys.executable, "-m", "playhead_receiver", "--data-dir", str(data_dir), *words]
     with open(out, "wb") as to, open(err, "wb") as also:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "playhead_receiver", "--data-dir", str(data_dir), *words],
+        subprocess.run(
+            [sys.executable, "-IS", "-c", BESIDE, str(limit_bytes), str(told), *command],
             stdin=subprocess.DEVNULL,
             stdout=to,
             stderr=also,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes)),
+            check=True,
         )
-        _, status, used = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.monotonic() - began
+    status, peak_bytes = json.loads(told.read_text("utf-8"))
     said = [path.read_text(errors="replace") for path in (out, err)]
-    return Measured(child.returncode, *said, used.ru_maxrss * 1024, seconds)
+    return Measured(status, *said, peak_bytes, seconds)

@@ -303,7 +303,7 @@ class Player:
 
     def _difference(self, nearest: int, ask: Ask, body: bytes) -> Difference | None:
         key, recorded = self._recordings[nearest].key, self._body_of(nearest)
-        if self.handed and ask.kind == "http":
+        if self.level == "exchanges" and self.handed and ask.kind == "http":
             sides = Request.of(plain(recorded), key), Request.of(plain(body), ask.key)
             found = self.volatile.compare(*sides)
             if isinstance(found, Unlike):

@@ -65,9 +65,12 @@ OTHERWISE = {
     *("datetime.datetime.now", "datetime.datetime.utcnow", "datetime.date.today"),
     # Methods of objects.
     *("sys.stdout.write", "sys.stdout.flush", "sys.stderr.write", "sys.stderr.flush"),
-    *("random.random", "random.getrandbits"),
+    *("sys.stdin.isatty", "sys.stdout.isatty", "sys.stderr.isatty"),
+    *("random.random", "random.getrandbits", "random._inst.random", "random._inst.getrandbits"),
     # Its text has addresses.
     "pty.spawn",
+    # A static method, which is pickled by a name that is ours.
+    "multiprocessing.pool.ThreadPool._repopulate_pool",
     # Their own boundaries replace them.
     *("os.urandom", "os.getrandom", "random._urandom", "builtins.input", "getpass.getpass", "sys.exit"),
     *("os.cpu_count", "os.getlogin", "os.getloadavg", "os.uname", "os.getpid", "os.getppid"),
