@@ -22,16 +22,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from opentelemetry import trace
 
 from playhead_instrumentation import lanes
 from playhead_instrumentation.boundaries import process_children, process_real
 from playhead_instrumentation.boundaries.process_blocked import ProcessBlocked
 from playhead_instrumentation.boundaries.process_far_ends import FarEnds
 from playhead_instrumentation.boundaries.process_files import GivenFiles
-from playhead_instrumentation.boundaries.process_observed import EXPIRED
+from playhead_instrumentation.boundaries.process_observed import EXPIRED, KIND, asked
 from playhead_instrumentation.boundaries.process_stdin import Stdin
-from playhead_instrumentation.boundaries.process_words import Started, described
+from playhead_instrumentation.boundaries.process_words import Started
 from playhead_instrumentation.drivers.exceptions import again, record_of
 from playhead_instrumentation.drivers.gate import Turn
 from playhead_instrumentation.drivers.verdict import Played, Refused
@@ -42,8 +41,6 @@ from playhead_semconv.facts import Content, Delivery, EndedHow, Fidelity, Part
 
 if TYPE_CHECKING:
     from playhead_instrumentation.boundaries.process_pipes import PipeEnd
-
-KIND: Final = "process"
 
 RUNNING = "status.running"
 STATUS = (RUNNING, EXPIRED)
@@ -116,17 +113,7 @@ class Child:
         self.signalled = False
         """Whether the program has sent it a signal."""
         self._unlooked = ""
-        body, details = described(started, session.redactor)
-        span = trace.get_current_span().get_span_context()
-        self.call = session.driver.open(
-            KIND,
-            session.redactor.text(started.key),
-            body,
-            details,
-            effect="write",
-            trace_id=span.trace_id.to_bytes(16) if span.is_valid else b"",
-            span_id=span.span_id.to_bytes(8) if span.is_valid else b"",
-        )
+        self.call = asked(session, started)
         session.opened(self)
         verdict = self.call.verdict
         self.played: Final = verdict if isinstance(verdict, Played) else None

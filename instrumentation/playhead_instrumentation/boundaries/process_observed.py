@@ -16,6 +16,7 @@ from opentelemetry import trace
 
 from playhead_instrumentation import lanes
 from playhead_instrumentation.boundaries.process_words import Started, described
+from playhead_instrumentation.drivers.call import Call
 from playhead_instrumentation.drivers.exceptions import record_of
 from playhead_instrumentation.session import Session, current
 from playhead_semconv import attributes as a
@@ -41,6 +42,21 @@ def observe(session: Session, started: Started) -> Observed | None:
         return None
 
 
+def asked(session: Session, started: Started) -> Call:
+    """The ask for a child, on the span that is current."""
+    body, details = described(started, session.redactor)
+    span = trace.get_current_span().get_span_context()
+    return session.driver.open(
+        KIND,
+        session.redactor.text(started.key),
+        body,
+        details,
+        effect="write",
+        trace_id=span.trace_id.to_bytes(16) if span.is_valid else b"",
+        span_id=span.span_id.to_bytes(8) if span.is_valid else b"",
+    )
+
+
 class Observed:
     """What is recorded of one child. No method raises. Safe from any thread."""
 
@@ -50,22 +66,12 @@ class Observed:
     __slots__ = ("_scrubs", "_session", "_taken", "call", "pid")
 
     def __init__(self, session: Session, started: Started) -> None:
-        body, details = described(started, session.redactor)
-        span = trace.get_current_span().get_span_context()
         self._session = session
         self._scrubs: dict[str, Any] = {}
         self._taken: dict[str, int] = {}
         """Bytes of each stream that are on the tape."""
         self.pid = 0
-        self.call = session.driver.open(
-            KIND,
-            session.redactor.text(started.key),
-            body,
-            details,
-            effect="write",
-            trace_id=span.trace_id.to_bytes(16) if span.is_valid else b"",
-            span_id=span.span_id.to_bytes(8) if span.is_valid else b"",
-        )
+        self.call = asked(session, started)
         session.opened(self)
 
     @property

@@ -8,7 +8,6 @@ remembered by the name of its file. Modules of the standard library that read on
 from __future__ import annotations
 
 import dis
-import functools
 import os
 import sys
 import sysconfig
@@ -81,10 +80,24 @@ def draws_secrets(frame: FrameType | None) -> bool:
     code = frame.f_code
     if code.co_qualname.startswith("SystemRandom.") and frame.f_globals.get("__name__") == "random":
         return True
-    return not _NATIVE.isdisjoint(sys.modules) and not _calls_by_name(code, frame.f_lasti)
+    # The view looks up the few names; the set would go through all modules, at each draw.
+    if sys.modules.keys().isdisjoint(_NATIVE):
+        return False
+    place = id(code), frame.f_lasti
+    known = _draws.get(place)
+    if known is None or known[0] is not code:
+        if len(_draws) >= MOST_DRAWS:
+            _draws.clear()
+        known = _draws[place] = code, _calls_by_name(code, frame.f_lasti)
+    return not known[1]
 
 
-@functools.lru_cache(maxsize=256)
+MOST_DRAWS: Final = 1024
+
+_draws: Final[dict[tuple[int, int], tuple[CodeType, bool]]] = {}
+"""By the identity of the code, whose hash takes as long as its text, and the place in it."""
+
+
 def _calls_by_name(code: CodeType, at: int) -> bool:
     """Whether what is called at ``at`` has such a name in ``code``."""
     names = (*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars)

@@ -256,7 +256,7 @@ class Call:
             self._open.pop()
         except IndexError:
             return False
-        attributes: dict[str, Any] = {a.PLAYHEAD_END_HOW: how, **(values or {})}
+        attributes: dict[str, Any] = {a.PLAYHEAD_END_HOW: how, **(values or {}), **self._at_end()}
         if self._answer is not None and not goes_on:
             attributes[a.PLAYHEAD_END_DIGEST] = self._answer.hexdigest()
         if error is not None:
@@ -270,6 +270,10 @@ class Call:
             self._driver.went(self.id)
         self.ended = End(how, at, error, self.time_ns)
         return True
+
+    def _at_end(self) -> Mapping[str, Any]:
+        """More attributes of the end fact."""
+        return {}
 
     def _append(
         self, name: str, attributes: dict[str, Any], body: Content | None, at: Delivery | None = None

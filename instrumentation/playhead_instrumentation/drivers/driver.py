@@ -74,8 +74,8 @@ class Driver:
         self.allowed = allowed
         """What a replay may do for real."""
         self._source = source
-        self.above: dict[int, int] = {}
-        """The lane above each lane that is on the tape, by hash."""
+        self.on_declared: Callable[[lanes.Lane], None] | None = None
+        """Told of each lane that is put on the tape; set at a replay."""
         self._bodies = Bodies(redactor.body)
         self._bodies_of = sink.instance
         self.reads = Reads(sink, self.declare, tape, content=redactor.content)
@@ -253,11 +253,11 @@ class Driver:
     def declare(self, lane: lanes.Lane) -> None:
         """Put the name of ``lane`` and of those above it on the tape, once."""
         instance = self.sink.instance
-        if lane.parent is not None:
-            self.above[lane.hash] = lane.parent.hash
-            if lane.parent.declared_on != instance:
-                self.declare(lane.parent)
+        if lane.parent is not None and lane.parent.declared_on != instance:
+            self.declare(lane.parent)
         lane.declared_on = instance
+        if self.on_declared is not None:
+            self.on_declared(lane)
         self._append_lane(lane)
 
     def _append_lane(self, lane: lanes.Lane, at: Delivery | None = None) -> None:

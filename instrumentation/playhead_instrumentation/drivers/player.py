@@ -3,13 +3,16 @@
 A request is answered by a recording of the same request (kind, key, body): the next unused one of the
 same lane; where that lane has none left, the next of another (`moved`). What no recording answers is
 refused, with the nearest one and the first difference. A lookup takes the same time however long the
-tape is. Bodies are compared by digest; as JSON values only where no digest fits.
+tape is. Bodies are compared by digest; as JSON values only where no digest fits; leaf by leaf only where
+no value fits either, and the replay has handed out times or random values that no tape holds.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+import threading
+from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -97,6 +100,11 @@ class Player:
         self._shelf: Shelf[Question] = Shelf()
         self._canonical: dict[tuple[str, str], Shelf[bytes]] = {}
         """By kind and key; made when a body fits by no digest."""
+        self._varying = threading.Lock()
+        """Held while a request is compared leaf by leaf."""
+        self._queues: dict[tuple[str, int | None], deque[int]] | None = None
+        """Recordings by kind and lane (None: of all), those that are used taken off at the front; made
+        when a request fits by no body."""
         self._of_tool: dict[tuple[int, str], deque[int]] | None = None
         """By lane and name; made when a tool is asked for real."""
         for id in tape.exchange_ids():
@@ -222,37 +230,43 @@ class Player:
         if not self.handed:
             return None
         now = Request.of(plain(body), ask.key)
-        for number in self._candidates(ask.kind, lane):
-            recorded = self._exchange(number)
-            pairs = self._pairs(
-                Request.of(plain(self._body_of(number)), recorded.ask.key),
-                now,
-                lambda number=number: self._shelf.use(number),
-            )
-            if pairs is not None:
-                return Found(recorded, pairs)
+        with self._varying:
+            for number in self._candidates(ask.kind, lane):
+                recorded = self._exchange(number)
+                before = Request.of(plain(self._body_of(number)), recorded.ask.key)
+                proposal = self.volatile.compare(before, now)
+                if not isinstance(proposal, Proposal) or not self._shelf.use(number):
+                    continue
+                if self.volatile.accept(proposal) is None:
+                    return Found(recorded, proposal.text)
+                self._shelf.give_back(number)  # a message of another thread has just said otherwise
         return None
 
     def _candidates(self, kind: str, lane: int) -> Iterator[int]:
-        """Unused recordings, at most so many that a look at all takes no long time."""
-        alike = [number for number, one in enumerate(self._recordings) if one.id.kind == kind]
-        here = (number for number in alike if self._recordings[number].id.lane == lane)
-        yield from islice((number for number in here if not self._shelf.used(number)), CANDIDATES)
+        """Unused recordings, so few that comparing them all takes no long time."""
+        here = self._unused(kind, lane)
+        yield from here
         if self.level == "exchanges":
-            there = (number for number in alike if self._recordings[number].id.lane != lane)
-            yield from islice((number for number in there if not self._shelf.used(number)), CANDIDATES)
+            yield from (number for number in self._unused(kind, None) if number not in here)
 
-    def _pairs(
-        self, recorded: Request, now: Request, use: Callable[[], bool] = lambda: True
-    ) -> str | None:
-        """What was handed out in the place of recorded values; None where they differ in more.
+    def _unused(self, kind: str, lane: int | None) -> list[int]:
+        """The first unused recordings of a kind, of one lane or (None) of all."""
+        if self._queues is None:
+            self._queues = {}
+            for number, one in enumerate(self._recordings):
+                for of in (one.id.lane, None):
+                    self._queues.setdefault((one.id.kind, of), deque()).append(number)
+        queue = self._queues.get((kind, lane), deque[int]())
+        while queue and self._shelf.used(queue[0]):
+            queue.popleft()
+        return list(islice((number for number in queue if not self._shelf.used(number)), CANDIDATES))
 
-        ``use``: takes what the recorded one stands for; False where somebody else has.
-        """
+    def _pairs(self, recorded: Request, now: Request) -> str | None:
+        """What was handed out in the place of recorded values; None where they differ in more."""
         proposal = self.volatile.compare(recorded, now)
-        if not isinstance(proposal, Proposal) or not use():
+        if not isinstance(proposal, Proposal) or self.volatile.accept(proposal) is not None:
             return None
-        return None if self.volatile.accept(proposal) is not None else proposal.text
+        return proposal.text
 
     def _alike(self, ask: Ask, body: bytes, lane: int) -> int | None:
         """A recording whose body says the same in other bytes."""
@@ -351,8 +365,8 @@ def is_encoded(exchange: Exchange) -> bool:
 
 def _stretch(tape: IndexedTape) -> tuple[int, int]:
     """First and last time on a tape, in nanoseconds since the epoch."""
-    first = next((fact.time_ns for fact in tape.facts()), 0)
-    return first, max((fact.time_ns for fact in tape.facts()), default=first)
+    times = array("q", (fact.time_ns for fact in tape.facts())) or array("q", (0,))
+    return times[0], max(times)
 
 
 def _nobody(exchange: Exchange) -> None:

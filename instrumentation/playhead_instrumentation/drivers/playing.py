@@ -50,7 +50,7 @@ def open_player(opening: Opening, tape: IndexedTape, scratch: str) -> Driver:
     driver.lane_ends = player.lane_ends
     driver.reads = _reads(opening, driver, player, tape, time)
     if virtual is not None:
-        virtual.above = driver.above
+        driver.on_declared = virtual.declared
     driver.wakes = Wakes(sink, gate, driver.reads, driver.declare, player.wakes, kept=virtual is None)
     gate.on_moved = driver.moved
     _expect(driver, player, player.order)

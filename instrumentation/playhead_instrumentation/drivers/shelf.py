@@ -41,6 +41,10 @@ class Shelf(Generic[Q]):
         self._used.add(number)
         return True
 
+    def give_back(self, number: int) -> None:
+        """Somebody may take this one again, who was told its number otherwise than by `take`."""
+        self._used.discard(number)
+
     def used(self, number: int) -> bool:
         """Whether it was taken."""
         return number in self._used

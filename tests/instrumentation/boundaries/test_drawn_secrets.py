@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from support.home import Home
-from support.opened import texts
 from support.programs import BIN, Program
+from support.scanning import texts
 from support.spools import forget
 from support.tls import IDENTITY
 

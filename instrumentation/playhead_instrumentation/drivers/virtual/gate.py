@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from playhead_instrumentation.drivers.gate import Turn
@@ -11,6 +11,7 @@ from playhead_instrumentation.drivers.tape_gate import AtOnce, TapeGate
 from playhead_instrumentation.drivers.virtual.schedule import Ends, VirtualSchedule
 from playhead_instrumentation.drivers.virtual.time import POLL_NS, VirtualTime
 from playhead_instrumentation.drivers.waiting import Waiting
+from playhead_instrumentation.lanes import Lane
 from playhead_semconv.facts import Delivery, ExchangeId
 from playhead_semconv.tapes import IndexedTape
 
@@ -36,7 +37,7 @@ class VirtualGate(TapeGate):
     def __init__(self, time: VirtualTime, times_ns: dict[Delivery, int], *, level: str) -> None:
         """``times_ns``: when each delivery of the tape was made, since the epoch."""
         self.time: Final = time
-        self.above: Mapping[int, int] = {}
+        self._above: dict[int, int] = {}
         """Lane above a lane, by hash."""
         self.unasked_ns: Callable[[], int | None] = lambda: None
         """See `VirtualSchedule`."""
@@ -46,6 +47,11 @@ class VirtualGate(TapeGate):
         self.on_standstill: Callable[[], None] | None = None
         """Called, and does not return, where timers go off for ever and nothing else happens."""
         super().__init__((), level=level)
+
+    def declared(self, lane: Lane) -> None:
+        """Something was asked in ``lane``, or below it."""
+        if lane.parent is not None:
+            self._above[lane.hash] = lane.parent.hash
 
     def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
         """Something has come, which came at ``due`` on the tape; None: at once."""
@@ -87,7 +93,7 @@ class VirtualGate(TapeGate):
         while lane is not None:
             if lane == timer.who.lane:
                 return True
-            lane = self.above.get(lane)
+            lane = self._above.get(lane)
         return False
 
     def _anybody(self) -> bool:
