@@ -35,7 +35,7 @@ PATIENCE_S = 60.0
 
 
 def free_port() -> int:
-    """A port that nobody listens at."""
+    """A free port."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 

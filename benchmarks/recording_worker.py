@@ -46,7 +46,7 @@ WAYS: dict[str, tuple[int, str]] = {
         "def read():\n    return subprocess.run([sys.executable, '-ISc', '1'], capture_output=True)",
     ),
 }
-"""What is done: how often in a round, and its code."""
+"""The operations: how often each runs in a round, and its code."""
 
 
 def reader(source: str, module: str) -> Callable[[], object]:

@@ -61,7 +61,7 @@ class Start:
 
 
 def starts(folder: Path, endpoint: str) -> dict[str, tuple[Start, list[Start]]]:
-    """What is compared: the base, and what is measured against it."""
+    """The base of a comparison, and the starts that are measured against it."""
     python, beside = sys.executable, Path(sys.executable).parent
     made = folder / "path" / "control-0.dist-info"
     made.mkdir(parents=True)
@@ -112,7 +112,7 @@ def starts(folder: Path, endpoint: str) -> dict[str, tuple[Start, list[Start]]]:
 
 
 def measure(pairs: int, only: Sequence[str] = ()) -> dict[str, dict[str, dict[str, list[float]]]]:
-    """What is started → how → each of `CLOCKS`, added and of the base, in ms, one figure a pair."""
+    """By program, launcher and each of `CLOCKS`: ms added, ms of the base; one figure a pair."""
     order = random.Random(7)
     found: dict[str, dict[str, dict[str, list[float]]]] = {}
     with ExitStack() as stack:

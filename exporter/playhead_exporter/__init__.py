@@ -11,7 +11,7 @@ __all__ = ["SpoolOutlet", "open_outlet"]
 
 
 def __getattr__(name: str) -> Any:
-    # Who only looks into a spool does not load what ships.
+    # A program that only reads a spool does not load the shipper.
     if name not in __all__:
         raise AttributeError(name)
     from playhead_exporter import outlet

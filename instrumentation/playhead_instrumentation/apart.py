@@ -14,7 +14,7 @@ APART_S = 30.0
 
 
 class Turns(Protocol):
-    """Who lets one thread run at a time."""
+    """The lock that lets one thread run at a time."""
 
     def waits(self, until: float | None = None) -> None:
         """This thread waits; ``until``: it goes on by itself then (`REAL.now_s`)."""

@@ -176,7 +176,7 @@ class Patches:
         return (id(owner), name) in self._targets
 
     def call(self, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """What ``layer`` gives before ``call``, for who stands in the place of a function by itself."""
+        """Run ``layer`` before ``call``, for a replacement that is no target of `around`."""
         return _guarded(self, layer, call, *args, **kwargs)
 
     async def call_async(self, layer: Layer, call: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -345,7 +345,7 @@ class Following:
         return result
 
     def raise_again(self, problem: Exception) -> None:
-        """Where it has raised, what it has: ``problem`` may be a failure of whoever heard of that."""
+        """Raise the error of the original, if any: ``problem`` may come from handling it."""
         if not self.began or self.ended:
             return
         raised, self.error = self.error, None  # it holds the frames that hold this one

@@ -36,7 +36,7 @@ class Boundary:
     name: str
     """As the setting ``boundaries``, ``playhead doctor`` and the documentation call it."""
     level: Level | None
-    """The lowest level that has it; None: only who chooses it has it."""
+    """The lowest level that has it; None: a recording has it only where it is chosen."""
     choice: Choice
     """``always``: never left out. ``choice``: the setting ``boundaries`` adds or leaves it out.
 

@@ -90,7 +90,7 @@ class Thread:
 
 
 class Bell:
-    """Wakes one thread that waits for it. Rings that nobody has heard yet are one."""
+    """Wakes one waiting thread. Rings without a waiter count as one."""
 
     __slots__ = ("_lock",)
 

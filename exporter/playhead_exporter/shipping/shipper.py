@@ -212,7 +212,7 @@ class Shipper:
             transport.close()
 
     def _pause(self, wait_s: float) -> None:
-        """Wait so long, unless somebody hurries who need not wait for an endpoint that said when."""
+        """Wait ``wait_s``; a flush ends the wait, unless the endpoint said when to come again."""
         until = time.monotonic() + wait_s
         while not self._stopping and (left_s := until - time.monotonic()) > 0:
             if self._hurries and self._backoff.not_before <= time.monotonic():

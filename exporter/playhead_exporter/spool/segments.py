@@ -51,7 +51,7 @@ class Window:
     records: list[Record] = field(default_factory=list[Record])
     resource: dict[str, Any] = field(default_factory=dict[str, Any])
     damage: str = ""
-    """What was found instead of a frame in a finished segment; at ``end`` is the next frame."""
+    """Bytes of a finished segment that are no frame; the next frame begins at ``end``."""
 
 
 def read_window(segments: Segments, start: Position, limit_bytes: int) -> Window:
@@ -126,7 +126,7 @@ class LiveSegments:
         return Position(number, head.written if head is not None else 0)
 
     def rest(self) -> None:
-        """Whoever delivers is to be told of the next append."""
+        """The next append wakes the thread that delivers."""
         self._spool.rests = True
 
     def load(self) -> Position:

@@ -71,7 +71,7 @@ class Covered(metaclass=Behind):
         self._answer = answer
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """What the original gives, or the driver in its stead."""
+        """What the original gives, or what the driver answers instead."""
         frame = getframe(1)
         place = PLACES.get(frame.f_code.co_filename)
         if place == MACHINERY or (place != AGENT and not by_agent(frame)):

@@ -24,7 +24,7 @@ PLACES[__file__] = readers.PLACES[__file__] = THROUGH
 
 
 class Entry:
-    """What `os.scandir` gives: to whoever asks an `os.DirEntry`, which nobody can make."""
+    """An entry of `os.scandir`. It says that it is an `os.DirEntry`, which Python code cannot make."""
 
     __slots__ = ("_kind", "_name", "inode_number", "name", "path")
 

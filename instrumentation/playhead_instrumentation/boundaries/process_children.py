@@ -13,7 +13,7 @@ Environment = Mapping[Any, Any] | None
 
 
 class Teller(Protocol):
-    """Who knows what a child is to be told. Its methods never raise."""
+    """Knows what a child needs to be told. Its methods never raise."""
 
     def variables(self) -> dict[str, str]:
         """What a child is told, as variables."""

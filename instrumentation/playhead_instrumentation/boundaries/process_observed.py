@@ -150,7 +150,7 @@ class Observed:
             self._end("complete", {a.PROCESS_EXIT_CODE: status})
 
     def left(self, pid: int) -> None:
-        """It runs, and how it ends is learned where nobody looks."""
+        """It runs; the program learns how it ends in a way that is not observed."""
         self.started(pid)
         self.abandoned()
 

@@ -55,7 +55,7 @@ _secrets = SECRETS
 
 
 def look_through_secrets(through: bool) -> None:
-    """Whether what these modules read is read for whoever calls them."""
+    """Whether reads of these modules count as reads of their callers."""
     global _secrets
     _secrets = frozenset[str]() if through else SECRETS
     PLACES.clear()

@@ -64,7 +64,7 @@ class Gate(Protocol):
         ...
 
     def ripe(self, due: Delivery | None) -> bool:
-        """Whether the time of a recorded delivery has come, for who only looks; None: of none."""
+        """Whether the time of a recorded delivery has come, for a poll. None: there is none."""
         ...
 
     def skip(self, dues: Iterable[Delivery]) -> None:

@@ -61,7 +61,7 @@ class HeldGate:
         """Something will not come."""
 
     def ripe(self, due: Delivery | None) -> bool:
-        """Who only looks finds what the tape says."""
+        """A poll finds what the tape says."""
         return True
 
     @abstractmethod

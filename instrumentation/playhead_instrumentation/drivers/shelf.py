@@ -42,7 +42,7 @@ class Shelf(Generic[Q]):
         return True
 
     def give_back(self, number: int) -> None:
-        """Somebody may take this one again, who was told its number otherwise than by `take`."""
+        """Undo `use`."""
         self._used.discard(number)
 
     def used(self, number: int) -> bool:

@@ -2,7 +2,7 @@
 
 A credential is known by the name under which it stands or by its shape. A value that was found once is
 known from then on and taken out wherever it turns up again. In what the program sends, a placeholder
-stands in its stead, so that a replay with other credentials sends the same; in what it receives, a mask
+replaces it, so that a replay with other credentials sends the same; in what it receives, a mask
 of as many bytes as it had, so that chunks keep their lengths.
 """
 

@@ -47,7 +47,7 @@ def run_child(words: Sequence[str], environ: Mapping[str, str]) -> tuple[int, in
 
     To be called within `signals_held`. The child is in our process group and has our streams, so a
     terminal stays a terminal; a signal that somebody sends to this process goes on to the child. One
-    that came before there was a child ends this process in its stead: the pid is 0 then.
+    that came before there was a child ends this process instead: the pid is 0 then.
     OSError when it cannot be started.
     """
     if early := _waiting(FORWARDED):

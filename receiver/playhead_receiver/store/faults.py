@@ -1,4 +1,4 @@
-"""What is wrong with one run, and not with the store: whoever goes through all goes past it."""
+"""Problems of one run, not of the store: housekeeping skips the run."""
 
 from __future__ import annotations
 

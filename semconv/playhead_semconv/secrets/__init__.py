@@ -1,7 +1,7 @@
 """What credentials look like, and how they are found in any bytes: one engine for all places.
 
 `fields` names what they stand under, `shapes` how providers make them, `finder` looks for both and for
-values that are known, in one pass; `masks` says what stands on the tape in their stead, `scrubbing` puts
+values that are known, in one pass; `masks` says what replaces them on the tape, `scrubbing` puts
 it there in what arrives in pieces, `codings` looks into what is compressed.
 """
 

@@ -2,7 +2,7 @@
 
 In what the program sends, `PLACEHOLDER`. In what it receives, a mask as long as the credential, so that
 chunks keep their lengths; a program that is replayed gets the mask, and where it passes it on, the mask
-is known again and the same placeholder stands in its stead.
+is known again and the same placeholder replaces it.
 """
 
 from __future__ import annotations

@@ -205,7 +205,7 @@ class _Said:
         self._masked = 0
 
     def event(self, data: bytes) -> Iterator[Piece]:
-        """What of the texts in ``data`` is to be masked."""
+        """The spans of the texts in ``data`` that need a mask."""
         for found in _STRING.finditer(data):
             if found[1]:
                 yield from self._text(found[1], found.start(1))

@@ -1,4 +1,4 @@
-"""What a process imports of playhead when it starts: what was asked for, and no more."""
+"""At its start a process imports only the parts of playhead that its level asks for."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ CANCELS = (
     "timer._timeout",
     "timer.timeout",
 )
-"""How the names of timers begin that cancel who waits: asyncio, anyio, aiohttp, async_timeout."""
+"""Names of timers that cancel a task begin so: asyncio, anyio, aiohttp, async_timeout."""
 
 RELEASES = "timer._release_waiter"
 """Of `asyncio.wait`, and of `asyncio.wait_for` until Python 3.11."""
@@ -69,7 +69,7 @@ class VirtualGate(TapeGate):
             return self._times.expects()
 
     def ripe(self, due: Delivery | None) -> bool:
-        """Whether the time of a delivery has come, for who only looks; each look takes some time."""
+        """Whether the time of a delivery has come, for a poll, which takes `POLL_NS`."""
         with self._lock:
             self.time.passes(POLL_NS)
             return due is not None and self._times.ripe(due)

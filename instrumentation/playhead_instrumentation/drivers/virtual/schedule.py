@@ -88,7 +88,7 @@ class VirtualSchedule(Generic[W]):
         return len(self._entered) < len(self._times_ns)
 
     def skip(self, dues: Iterable[Delivery]) -> None:
-        """Nobody comes for these."""
+        """Drop these deliveries: no waiter will claim them."""
         self._entered.update(due for due in dues if due in self._times_ns)
 
     def stands(self) -> bool:
@@ -96,7 +96,7 @@ class VirtualSchedule(Generic[W]):
         return self.fired >= MOST_TIMERS
 
     def release(self) -> W | None:
-        """All is quiet: who goes, and the time goes with it. None: nobody can."""
+        """All is quiet: the waiter that goes next, and the time moves to it. None: none can go."""
         timer = self._next_timer()
         if self._due:
             due, waiter = self._due_first(), self._due[0][3]
