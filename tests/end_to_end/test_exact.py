@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
-import random
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,15 +14,8 @@ from typing import Any
 
 import pytest
 from support.home import Home
-from support.scripted import (
-    Reply,
-    Request,
-    ScriptedServer,
-    chat_sse,
-    json_reply,
-    openai_chat,
-    openai_error,
-)
+from support.jittered import Jittered
+from support.scripted import ScriptedServer
 
 from playhead_replay import Outputs
 from playhead_replay.tapefile import read_tape_file
@@ -35,29 +25,6 @@ AGENTS = Path(__file__).parent / "agents"
 SCRIPTS = ("fifteen.py", "nasty.py")
 BURN = "while True: pass"
 LONG = [pytest.mark.acceptance, pytest.mark.timeout(900)]
-
-
-class Jittered:
-    """Answers every request with a new number, each after a while of its own."""
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count(1)
-        self._chance = random.Random(7)
-        self._refused: dict[str, int] = {}
-
-    def __call__(self, request: Request) -> Reply:
-        time.sleep(self._chance.random() * 0.012)
-        number = next(self._numbers)
-        if "/tool" in request.path:
-            return json_reply({"tool": number})
-        asked: dict[str, Any] = request.json
-        text = str(asked["messages"][-1]["content"])
-        if text.startswith("storm"):
-            self._refused[text] = self._refused.get(text, 0) + 1
-            if self._refused[text] <= int(text.split()[1]):
-                return openai_error(429, {"retry-after-ms": "5"})
-        whole = openai_chat.completion(f"answer {number} to {text}")
-        return chat_sse(whole) if asked.get("stream") else json_reply(whole)
 
 
 @contextmanager

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import itertools
 import json
-import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,15 +12,8 @@ from typing import Any
 
 import pytest
 from support.home import Home
-from support.scripted import (
-    Reply,
-    Request,
-    ScriptedServer,
-    chat_sse,
-    json_reply,
-    openai_chat,
-    openai_error,
-)
+from support.jittered import Jittered
+from support.scripted import Reply, Request, ScriptedServer, json_reply
 
 FIFTY = Path(__file__).parent / "agents" / "fifty.py"
 LONG = [pytest.mark.acceptance, pytest.mark.timeout(900)]
@@ -39,31 +30,16 @@ FEW = (
 """Of all, those that stand for the others in the short suite."""
 
 
-class Provider:
-    """Answers each request with a new number, after a while of its own."""
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count(1)
-        self._chance = random.Random(5)
-        self._refused: dict[str, int] = {}
+class Provider(Jittered):
+    """It also repeats what it is asked, and thinks for long."""
 
     def __call__(self, request: Request) -> Reply:
-        time.sleep(self._chance.random() * 0.01)
-        number = next(self._numbers)
         if request.path.startswith("/echo"):
             return json_reply(request.json)
         if request.path.startswith("/slow"):
             time.sleep(0.5)
-        if not request.path.startswith("/v1"):
-            return json_reply({"tool": number})
-        asked: dict[str, Any] = request.json
-        text = str(asked["messages"][-1]["content"])
-        if text.startswith("storm"):
-            self._refused[text] = self._refused.get(text, 0) + 1
-            if self._refused[text] <= int(text.split()[1]):
-                return openai_error(429, {"retry-after-ms": "5"})
-        whole = openai_chat.completion(f"answer {number} to {text}")
-        return chat_sse(whole) if asked.get("stream") else json_reply(whole)
+            return json_reply({"tool": 0})
+        return super().__call__(request)
 
 
 @contextmanager

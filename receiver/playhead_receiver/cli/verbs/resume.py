@@ -60,8 +60,8 @@ def command(
 ) -> int:
     """Bring a dead run to its end: from its tape as far as that goes, then for real.
 
-    Nothing of the first part happens again: no request, no write. It is a new run, shown under the dead
-    one. Exit status: the program's.
+    Nothing of the first part happens again: no request, and no write but with --repeat-effects. It is a
+    new run, shown under the dead one. Exit status: the program's.
     """
     from playhead_replay.forks.forked import forked_of
     from playhead_replay.forks.resume import resume_of
