@@ -21,6 +21,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.batches import span_of
 from support.bombs import deflate_bomb, grpc_status, gzip_bomb, zstd_bomb
+from support.measured import peak_bytes
 
 from playhead_receiver.intake.budget import IN_FLIGHT_BYTES
 from playhead_receiver.intake.http import Work
@@ -182,6 +183,4 @@ def at_once(count: int, ask: Callable[[], int]) -> list[int]:
 
 
 def peak_mib(pid: int) -> int:
-    """The most memory that a process ever had."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM"))
+    return peak_bytes(pid) >> 20

@@ -21,6 +21,13 @@ class Measured:
     seconds: float
 
 
+def peak_bytes(pid: int) -> int:
+    """The most memory that a process had since its program began. What `getrusage` says counts from what
+    its parent had."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+
+
 BESIDE = """
 import json, os, resource, subprocess, sys
 limit = int(sys.argv[1])

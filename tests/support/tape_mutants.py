@@ -12,7 +12,6 @@ import io
 import json
 import os
 import random
-import resource
 import shutil
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from typing import Any
 import numpy  # noqa: F401, what values of it are made with
 from rich.console import Console
 from support.handmade import HandMade
+from support.measured import peak_bytes
 
 from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.places import Places
@@ -293,7 +293,7 @@ def main(seed: int, count: int, folder: Path) -> int:
     if kept != [("kept", "kept")]:
         print(f"the canary was touched: {kept}")
         return 1
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    peak = peak_bytes(os.getpid())
     print(json.dumps({"count": count, "peak_bytes": peak}))
     return int(peak > PEAK_BYTES)
 

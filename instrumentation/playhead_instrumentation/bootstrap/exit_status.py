@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from types import TracebackType
 from typing import Any
 
 from playhead_instrumentation.patches import PATCHES
@@ -38,6 +39,33 @@ class ExitStatus:
         code = code_of(self.status)
         reason = _text(self.status)
         return code, ErrorRecord("builtins", "SystemExit", reason) if code else None
+
+
+def end_by_interrupt() -> None:
+    """Have an interrupt that nobody caught end the process by its signal. To be the last call at exit.
+
+    The interpreter notes such an interrupt when the program's own code has ended, and forgets it as soon
+    as any text is evaluated, as `dataclasses` and `namedtuple` do in modules that are imported at exit
+    (`run_eval_code_obj` in CPython's ``pythonrun.c``). The process would exit with 1 then.
+    """
+    if getattr(sys, "last_type", None) is not KeyboardInterrupt or sys.flags.interactive:
+        return
+    if not _left_program(getattr(sys, "last_traceback", None)):
+        return  # some console caught it, and told of it
+    try:
+        exec("raise KeyboardInterrupt", {})
+    except KeyboardInterrupt:
+        pass  # it is noted again
+
+
+def _left_program(trace: TracebackType | None) -> bool:
+    if trace is None:
+        return False
+    frame, code = trace.tb_frame, trace.tb_frame.f_code
+    if code.co_name != "<module>":
+        return code.co_name == "_run_module_as_main"
+    typed = code.co_filename.startswith("<") and code.co_filename != "<string>"
+    return not typed and frame.f_globals.get("__name__") == "__main__"
 
 
 def code_of(status: object) -> int:

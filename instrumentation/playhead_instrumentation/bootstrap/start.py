@@ -2,7 +2,8 @@
 
 The order is that of `atexit`, backwards: what is registered first runs last. So the outlet is opened
 before any provider is made, and at exit the providers shut down (after what ends late was drained),
-then the run root ends and the exit fact is written, then the outlet delivers.
+then the run root ends and the exit fact is written, then the outlet delivers. The way in which the
+process ends is put right last.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from playhead_instrumentation import boundaries, checks, lanes, session
 from playhead_instrumentation.bootstrap import forkserver, span_ids
 from playhead_instrumentation.bootstrap.children import Children, extracted
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
+from playhead_instrumentation.bootstrap.exit_status import end_by_interrupt
 from playhead_instrumentation.bootstrap.exporters import bound_exporters
 from playhead_instrumentation.bootstrap.notices import Notices
 from playhead_instrumentation.bootstrap.providers import unset_idle
@@ -185,6 +187,7 @@ def _start(
 ) -> None:
     settings, notices = recording.settings, recording.notices
     PATCHES.on_failure = notices.unpatched
+    atexit.register(end_by_interrupt)
     if sink is None:
         recording.outlet = _open_outlet(settings, notices)
     atexit.register(recording.end)

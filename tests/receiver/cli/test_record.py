@@ -227,6 +227,37 @@ def test_a_program_that_dies_of_a_signal_is_reported_by_it(
     assert "playhead_" not in done.stderr
 
 
+EVALUATES_AT_EXIT = """
+import atexit, os, signal
+from playhead_instrumentation.bootstrap import recording
+
+stop = recording.Recording._stop
+def stop_and_import(*words):
+    stop(*words)
+    exec("here = 1")  # as modules with dataclasses do when they are imported
+
+recording.Recording._stop = stop_and_import
+os.kill(os.getpid(), signal.SIGINT)
+"""
+
+
+@pytest.mark.parametrize("how", ["record", "record -m", "instrument", "instrument -m", "instrument -c"])
+def test_what_is_imported_at_exit_does_not_change_how_an_interrupt_ends_a_program(
+    tmp_path: Path, environ: dict[str, str], how: str
+):
+    (tmp_path / "agent.py").write_text(EVALUATES_AT_EXIT)
+    launcher, _, option = how.partition(" ")
+    words: list[str | Path] = [sys.executable, "-m", "playhead_receiver", "record"]
+    if launcher == "instrument":
+        words = [Path(sys.executable).with_name("opentelemetry-instrument"), sys.executable]
+    program = {"": ["agent.py"], "-m": ["-m", "agent"], "-c": ["-c", EVALUATES_AT_EXIT]}[option]
+    done = subprocess.run(
+        [*words, *program], env=environ, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == -signal.SIGINT, done.stderr
+    assert done.stderr.count("KeyboardInterrupt") == 1
+
+
 def no_folder(tmp_path: Path) -> str:
     (tmp_path / "file").write_text("")
     return str(tmp_path / "file" / "data")
