@@ -1,9 +1,10 @@
 """What a level adds to whole agents whose provider thinks for 300 ms: time, and lost throughput.
 
 ``conversation``: ten calls of the OpenAI SDK, one after the other. ``streams``: five rounds of twenty
-streams at once. Both in seconds of the agent's own work, without its start, for which there is
-``startup.py``. ``service``: a Starlette application under uvicorn, asked by thirty clients that wait for
-their answers, in requests a second. All variants in turn; ``control`` is a second ``off``.
+streams at once, a word each 10 ms. ``bursts``: the same, with all words at once. All in seconds of the
+agent's own work, without its start, for which there is ``startup.py``. ``service``: a Starlette
+application under uvicorn, asked by thirty clients that wait for their answers, in requests a second. All
+variants in turn; ``control`` is a second ``off``.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from latency import sink
 HERE = Path(__file__).parent
 LEVELS = ("exchanges", "causal", "strict")
 VARIANTS = ("off", "control", *LEVELS)
+PROGRAMS = ("conversation", "streams", "bursts")
 CLIENTS = 30
 SERVED_S = 6.0
 PATIENCE_S = 60.0
@@ -82,7 +84,7 @@ async def throughput(port: int) -> float:
 def measure(rounds: int) -> dict[str, dict[str, list[float]]]:
     """Workload → variant → seconds, of the service requests a second; one figure a round."""
     found: dict[str, dict[str, list[float]]] = {
-        name: {one: [] for one in VARIANTS} for name in ("conversation", "streams", "service")
+        name: {one: [] for one in VARIANTS} for name in (*PROGRAMS, "service")
     }
     with ExitStack() as stack:
         endpoint = stack.enter_context(sink())
@@ -107,7 +109,7 @@ def measure(rounds: int) -> dict[str, dict[str, list[float]]]:
                 words = [sys.executable, str(HERE / "agents_program.py")]
                 if one in LEVELS:
                     words.insert(0, str(Path(sys.executable).with_name("opentelemetry-instrument")))
-                for name in ("conversation", "streams"):
+                for name in PROGRAMS:
                     said = subprocess.check_output([*words, name], env=environ, text=True)
                     found[name][one].append(float(said.split()[-1]))
                 served = free_port()

@@ -26,12 +26,17 @@ def conversation() -> None:
         messages.append({"role": "assistant", "content": got.choices[0].message.content or ""})
 
 
-def streams() -> None:
+def bursts() -> None:
+    """As `streams`, and each answer comes all at once."""
+    streams("gpt-4o-at-once")
+
+
+def streams(model: str = "gpt-4o") -> None:
     """Many streams at once, in rounds."""
 
     async def one(client: openai.AsyncOpenAI, number: int) -> None:
         said = [{"role": "user", "content": f"question {number}"}]
-        parts = await client.chat.completions.create(model="gpt-4o", messages=said, stream=True)  # type: ignore[call-overload]
+        parts = await client.chat.completions.create(model=model, messages=said, stream=True)  # type: ignore[call-overload]
         async for _ in parts:
             pass
 
@@ -64,7 +69,7 @@ if __name__ == "__main__":
 
         uvicorn.run(app, port=int(sys.argv[2]), log_level="warning")
     else:
-        work = {"conversation": conversation, "streams": streams}[sys.argv[1]]
+        work = {"conversation": conversation, "streams": streams, "bursts": bursts}[sys.argv[1]]
         begin = time.perf_counter()
         work()
         print(time.perf_counter() - begin)

@@ -14,6 +14,9 @@ from starlette.routing import Route
 
 THINKS_S = 0.3
 WORDS = 40
+SAYS_S = 0.01
+"""From word to word of a stream, if the model's name does not say `AT_ONCE`."""
+AT_ONCE = "at-once"
 
 
 def completion(text: str) -> dict[str, object]:
@@ -31,8 +34,11 @@ async def chat(request: Request) -> Response:
     if not asked.get("stream"):
         return JSONResponse(completion("an answer " * 20))
 
+    pause_s = 0 if AT_ONCE in asked["model"] else SAYS_S
+
     async def events():
         for _ in range(WORDS):
+            await asyncio.sleep(pause_s)
             choice = {"index": 0, "delta": {"content": "word "}, "finish_reason": None}
             head = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "gpt-4o"}
             yield f"data: {json.dumps({**head, 'choices': [choice]})}\n\n"
