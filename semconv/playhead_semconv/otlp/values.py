@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
@@ -44,7 +44,18 @@ def set_value(target: AnyValue, value: Any) -> None:
         target.kvlist_value.SetInParent()
         set_attributes(target.kvlist_value.values, value)  # pyright: ignore[reportUnknownArgumentType]
     else:
-        target.string_value = str(value)
+        _set_subclass(target, value)
+
+
+def _set_subclass(target: AnyValue, value: Any) -> None:
+    """Of a class of the program's: a number with a name, say."""
+    for kind in (str, int, float, bytes):
+        if isinstance(value, kind):
+            return set_value(target, kind.__new__(kind, value))
+    if isinstance(value, Sequence):
+        return set_value(target, list(value))  # pyright: ignore[reportUnknownArgumentType]
+    target.string_value = str(value)
+    return None
 
 
 def set_attributes(target: Any, attributes: Mapping[str, Any]) -> None:
