@@ -75,8 +75,8 @@ def encode_span(span: ReadableSpan, whole: bool) -> bytes:
         parent_span_id=span.parent.span_id.to_bytes(8, "big") if span.parent else b"",
         name=span.name,
         kind=span.kind.value + 1,  # pyright: ignore[reportArgumentType]
-        start_time_unix_nano=span.start_time,
-        end_time_unix_nano=span.end_time,
+        start_time_unix_nano=span.start_time or 0,
+        end_time_unix_nano=span.end_time or 0,
         dropped_attributes_count=span.dropped_attributes,
         dropped_events_count=span.dropped_events,
         dropped_links_count=span.dropped_links,

@@ -49,13 +49,18 @@ def set_value(target: AnyValue, value: Any) -> None:
 
 def _set_subclass(target: AnyValue, value: Any) -> None:
     """Of a class of the program's: a number with a name, say."""
-    for kind in (str, int, float, bytes):
-        if isinstance(value, kind):
-            return set_value(target, kind.__new__(kind, value))
-    if isinstance(value, Sequence):
-        return set_value(target, list(value))  # pyright: ignore[reportUnknownArgumentType]
-    target.string_value = str(value)
-    return None
+    if isinstance(value, str):
+        target.string_value = value
+    elif isinstance(value, int):
+        set_value(target, int(value))
+    elif isinstance(value, float):
+        target.double_value = value
+    elif isinstance(value, bytes):
+        target.bytes_value = value
+    elif isinstance(value, Sequence):
+        set_value(target, list(value))  # pyright: ignore[reportUnknownArgumentType]
+    else:
+        target.string_value = str(value)
 
 
 def set_attributes(target: Any, attributes: Mapping[str, Any]) -> None:
