@@ -28,6 +28,7 @@ from opentelemetry.util._once import Once
 from playhead_instrumentation.bootstrap.exporters import bound_existing
 from playhead_instrumentation.bootstrap.sampling import RecordAll
 from playhead_instrumentation.patches import Patches
+from playhead_instrumentation.spans.light import LightTracer
 from playhead_instrumentation.spans.processor import RecordingProcessor
 
 log = logging.getLogger(__name__)
@@ -106,7 +107,9 @@ class Providers:
             if self._private is None:
                 self._private = sdk_trace.TracerProvider()
             home = self._private
-        tracer = home.get_tracer("playhead", _version())
+        tracer = LightTracer(
+            home.get_tracer("playhead", _version()), self._processor, self._keeper.adopt
+        )
         self._tracer = (provider, tracer)
         return tracer
 

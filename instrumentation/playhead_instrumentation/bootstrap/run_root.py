@@ -20,6 +20,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
 
 from playhead_instrumentation import at_fork
+from playhead_instrumentation.spans.light import note
 from playhead_instrumentation.spans.processor import end_span
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
@@ -134,7 +135,7 @@ class RunRoot:
         span = self.span
         if span is not None and span.is_recording():
             if attributes:
-                span.set_attributes(attributes)
+                note(span, attributes)
             if failure is not None:
                 span.set_status(trace.Status(trace.StatusCode.ERROR, failure))
             end_span(span)

@@ -19,6 +19,7 @@ from playhead_instrumentation import lanes
 from playhead_instrumentation.attempts import Attempt, current_call
 from playhead_instrumentation.drivers.exceptions import name_of, record_of
 from playhead_instrumentation.session import Session, current
+from playhead_instrumentation.spans.light import note
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Delivery, EndedHow, ErrorRecord
 
@@ -126,9 +127,9 @@ class HttpExchange:
         if observer is not None:
             observer.attempt_opened(attempt)
         if span.is_recording():
-            span.set_attribute(a.PLAYHEAD_EXCHANGE_ID, str(call.id))
+            note(span, {a.PLAYHEAD_EXCHANGE_ID: str(call.id)})
             if attempt.resend_count:
-                span.set_attribute(a.HTTP_REQUEST_RESEND_COUNT, attempt.resend_count)
+                note(span, {a.HTTP_REQUEST_RESEND_COUNT: attempt.resend_count})
 
     @property
     def over(self) -> bool:
@@ -175,7 +176,7 @@ class HttpExchange:
         if status_code >= 400:
             attributes[a.ERROR_TYPE] = str(status_code)
             span.set_status(Status(StatusCode.ERROR))
-        span.set_attributes(attributes)
+        note(span, attributes)
 
     def received(self, data: bytes, at: Delivery | None) -> None:
         """A chunk of the answer, before the program gets it."""
@@ -253,8 +254,8 @@ class HttpExchange:
         span, end = self._span, self.attempt.end
         if end is not None and span.is_recording():
             if end.error is not None:
-                span.set_attribute(a.ERROR_TYPE, name_of(end.error))
+                note(span, {a.ERROR_TYPE: name_of(end.error)})
                 span.set_status(Status(StatusCode.ERROR, end.error.message or None))
             if end.how == "abandoned":
-                span.set_attribute(a.PLAYHEAD_END_HOW, "abandoned")
+                note(span, {a.PLAYHEAD_END_HOW: "abandoned"})
         span.end(end_time=self.attempt.ended_ns)

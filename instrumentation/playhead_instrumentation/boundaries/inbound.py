@@ -22,6 +22,7 @@ from playhead_instrumentation.drivers.call import error_attributes
 from playhead_instrumentation.drivers.exceptions import name_of, record_of
 from playhead_instrumentation.drivers.inbound import Inbound
 from playhead_instrumentation.session import Session, current
+from playhead_instrumentation.spans.light import note
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Delivery, EndedHow, ErrorRecord
 
@@ -206,15 +207,15 @@ class InboundExchange:
         if end is not None and span.is_recording():
             status = self._status
             if status is not None:
-                span.set_attribute(a.HTTP_RESPONSE_STATUS_CODE, status)
+                note(span, {a.HTTP_RESPONSE_STATUS_CODE: status})
             if end.error is not None:
-                span.set_attribute(a.ERROR_TYPE, name_of(end.error))
+                note(span, {a.ERROR_TYPE: name_of(end.error)})
                 span.set_status(Status(StatusCode.ERROR, end.error.message or None))
             elif status is not None and status >= 500:
-                span.set_attribute(a.ERROR_TYPE, str(status))
+                note(span, {a.ERROR_TYPE: str(status)})
                 span.set_status(Status(StatusCode.ERROR))
             if end.how == "abandoned":
-                span.set_attribute(a.PLAYHEAD_END_HOW, "abandoned")
+                note(span, {a.PLAYHEAD_END_HOW: "abandoned"})
         span.end(end_time=self.call.time_ns or None)
 
     def _recorded(self, error: BaseException) -> ErrorRecord:

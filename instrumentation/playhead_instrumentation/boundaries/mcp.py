@@ -29,6 +29,7 @@ from playhead_instrumentation.lanes import Shadow
 from playhead_instrumentation.patches import PATCHES, required
 from playhead_instrumentation.session import Session, current
 from playhead_instrumentation.spans.budget import fit
+from playhead_instrumentation.spans.light import note
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
 
@@ -145,7 +146,7 @@ async def _call_tool(original: Any, client: Any, name: str, *args: Any, **kwargs
         _conclude(session, span, result)
     except BaseException as error:
         record = record_of(error, session.redactor.text)
-        span.set_attribute(a.ERROR_TYPE, name_of(record))
+        note(span, {a.ERROR_TYPE: name_of(record)})
         span.set_status(Status(StatusCode.ERROR, record.message or None))
         raise
     finally:
@@ -158,7 +159,7 @@ def _conclude(session: Session, span: Any, result: Any) -> None:
         plain = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         _describe(session, span, {a.GEN_AI_TOOL_CALL_RESULT: plain})
         if plain.get("isError"):
-            span.set_attribute(a.ERROR_TYPE, "tool_error")
+            note(span, {a.ERROR_TYPE: "tool_error"})
             span.set_status(Status(StatusCode.ERROR))
     except Exception:
         log.debug("playhead could not describe the result of a tool", exc_info=True)
@@ -172,6 +173,6 @@ def _describe(session: Session, span: Any, content: dict[str, Any]) -> None:
             name: session.redactor.text(json.dumps(value, ensure_ascii=False, default=str))
             for name, value in content.items()
         }
-        span.set_attributes(fit(texts, session.settings.span_budget_bytes, session.sink))
+        note(span, fit(texts, session.settings.span_budget_bytes, session.sink))
     except Exception:
         log.debug("playhead could not describe the call of a tool", exc_info=True)

@@ -15,6 +15,7 @@ from playhead_instrumentation.drivers.exceptions import name_of, record_of
 from playhead_instrumentation.drivers.gate import Turn, running_loop
 from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.session import Session
+from playhead_instrumentation.spans.light import note
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ExchangeExhausted, PlayheadError
 from playhead_semconv.facts import Delivery, EndedHow, ErrorRecord
@@ -61,7 +62,7 @@ class MessageExchange:
         """Of who waits until the program has sent something."""
         session.opened(self)
         if span.is_recording():
-            span.set_attribute(a.PLAYHEAD_EXCHANGE_ID, str(self.call.id))
+            note(span, {a.PLAYHEAD_EXCHANGE_ID: str(self.call.id)})
 
     @property
     def over(self) -> bool:
@@ -126,7 +127,7 @@ class MessageExchange:
     def describe(self, attributes: Mapping[str, Any], *, error: str = "") -> None:
         """More attributes of the span. ``error``: it is that of something that failed."""
         if self._span.is_recording():
-            self._span.set_attributes(dict(attributes))
+            note(self._span, dict(attributes))
             if error:
                 self._span.set_status(Status(StatusCode.ERROR, error))
 
@@ -212,17 +213,18 @@ class MessageExchange:
         """End the span, off the caller's path."""
         span, end = self._span, self.call.ended
         if end is not None and span.is_recording():
-            span.set_attributes(
+            note(
+                span,
                 {
                     a.PLAYHEAD_MESSAGES_SENT: self.sent_count,
                     a.PLAYHEAD_MESSAGES_RECEIVED: self.received_count,
-                }
+                },
             )
             if end.error is not None:
-                span.set_attribute(a.ERROR_TYPE, name_of(end.error))
+                note(span, {a.ERROR_TYPE: name_of(end.error)})
                 span.set_status(Status(StatusCode.ERROR, end.error.message or None))
             if end.how == "abandoned":
-                span.set_attribute(a.PLAYHEAD_END_HOW, "abandoned")
+                note(span, {a.PLAYHEAD_END_HOW: "abandoned"})
         span.end(end_time=self._ended_ns)
 
 

@@ -17,6 +17,7 @@ from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.drivers.exceptions import again, name_of, record_of
 from playhead_instrumentation.session import Session, current
 from playhead_instrumentation.spans.budget import fit
+from playhead_instrumentation.spans.light import note
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ExchangeUnmatched
 from playhead_semconv.facts import Delivery, EndedHow, ErrorRecord
@@ -180,12 +181,12 @@ class ToolExchange:
         """End the span, off the caller's path."""
         span, end = self._span, self.call.ended
         if end is not None and span.is_recording():
-            span.set_attributes(self._content())
+            note(span, self._content())
             if end.error is not None:
-                span.set_attribute(a.ERROR_TYPE, name_of(end.error))
+                note(span, {a.ERROR_TYPE: name_of(end.error)})
                 span.set_status(Status(StatusCode.ERROR, end.error.message or None))
             if end.how == "abandoned":
-                span.set_attribute(a.PLAYHEAD_END_HOW, "abandoned")
+                note(span, {a.PLAYHEAD_END_HOW: "abandoned"})
         span.end(end_time=self.call.time_ns)
 
     def _content(self) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from opentelemetry.trace import StatusCode
 from playhead_instrumentation.attempts import Attempt
 from playhead_instrumentation.spans.budget import fit
 from playhead_instrumentation.spans.call import LogicalCall
+from playhead_instrumentation.spans.light import note
 from playhead_instrumentation.spans.processor import end_span
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import EndedHow, ErrorRecord
@@ -110,7 +111,7 @@ class Finisher:
             derivable = [name for name in CONTENT_ATTRIBUTES if name in attributes]
             if derivable:
                 attributes[a.PLAYHEAD_DERIVED] = derivable
-        span.set_attributes(attributes)
+        note(span, attributes)
         if outcome.error_type:
             span.set_status(StatusCode.ERROR, self._scrub(outcome.message) or None)
         end_span(span, call.ended_ns)

@@ -1,0 +1,270 @@
+"""Spans of ours while nobody but the recorder listens: those of the SDK, without what only others need.
+
+They are the SDK's for whoever looks at them: ids, flags, state, sampler, baggage, parent, limits of what
+the program sets. Once a program adds a processor, the SDK makes them itself, from the next one on.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from opentelemetry import trace
+from opentelemetry.attributes import BoundedAttributes
+from opentelemetry.context import Context
+from opentelemetry.sdk import trace as sdk_trace
+from opentelemetry.sdk.trace.id_generator import IdGenerator
+from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
+
+from playhead_semconv.native import make_lock
+
+log = logging.getLogger(__name__)
+
+_UNSET = Status(StatusCode.UNSET)
+_NO_MORE: Mapping[str, Any] = MappingProxyType({})
+
+
+class Adopts(Protocol):
+    """Who gives a span without a parent one."""
+
+    def __call__(self, context: Context | None, kind: SpanKind, /) -> Context | None:
+        """The context in which a span starts."""
+        ...
+
+
+class LightSpan(sdk_trace.Span):
+    """A span of the SDK whose parts are made when somebody asks for them.
+
+    What the recorder says of it is kept as it is, and counts for no limit; see `note`.
+    """
+
+    def __init__(
+        self,
+        tracer: Any,
+        name: str,
+        context: SpanContext,
+        parent: SpanContext | None,
+        kind: SpanKind,
+        attributes: Mapping[str, Any],
+        start_time_ns: int,
+    ) -> None:
+        """``tracer``: that of the SDK. The other constructors would make what is made late here."""
+        self._name = name
+        self._context = context
+        self._parent = parent
+        self._kind = kind
+        self._resource = tracer.resource
+        self._instrumentation_info = getattr(tracer, "instrumentation_info", None)
+        self._instrumentation_scope = getattr(tracer, "_instrumentation_scope", None)
+        self._sampler = tracer.sampler
+        self._limits = tracer._span_limits
+        self._span_processor = tracer.span_processor
+        self._trace_config = None
+        self._record_exception = self._set_status_on_exception = True
+        self._counted: Callable[[], None] | None = None
+        self._status = _UNSET
+        self._start_time = start_time_ns
+        self._end_time = None
+        self._lock: Any = make_lock()
+        self._noted: dict[str, Any] = dict(attributes)
+        self._said: BoundedAttributes | None = None
+        self._late_events: Any = None
+        self._late_links: Any = None
+
+    def note(self, attributes: Mapping[str, Any]) -> None:
+        """What the recorder says: plain values. Not of a span that has ended."""
+        with self._lock:
+            if self._end_time is not None:
+                return
+            self._noted.update(attributes)
+            if self._said is not None:
+                for name in attributes:
+                    if name in self._said:
+                        del self._said[name]
+
+    def link(self, links: Sequence[trace.Link]) -> None:
+        """What it begins with."""
+        self._late_links = self._new_links(links)
+
+    def counted(self, ended: Callable[[], None]) -> None:
+        """``ended``: what the SDK's metrics are told at its end."""
+        self._counted = ended
+
+    @property
+    def _attributes(self) -> Mapping[str, Any]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._noted if self._said is None else {**self._noted, **self._said}
+
+    @property
+    def _events(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+        if self._late_events is None:
+            self._late_events = self._new_events()
+        return self._late_events
+
+    @property
+    def _links(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+        if self._late_links is None:
+            self._late_links = self._new_links(())
+        return self._late_links
+
+    @property
+    def events(self) -> Sequence[Any]:
+        """As the SDK says."""
+        return () if self._late_events is None else tuple(self._late_events)
+
+    @property
+    def links(self) -> Sequence[trace.Link]:
+        """As the SDK says."""
+        return () if self._late_links is None else tuple(self._late_links)
+
+    @property
+    def dropped_attributes(self) -> int:
+        """As the SDK says: of what the program set."""
+        return 0 if self._said is None else self._said.dropped
+
+    @property
+    def dropped_events(self) -> int:
+        """As the SDK says."""
+        return 0 if self._late_events is None else self._late_events.dropped
+
+    @property
+    def dropped_links(self) -> int:
+        """As the SDK says."""
+        return 0 if self._late_links is None else self._late_links.dropped
+
+    def set_attribute(self, key: str, value: Any) -> None:
+        """As the SDK does."""
+        self.set_attributes({key: value})
+
+    def set_attributes(self, attributes: Mapping[str, Any]) -> None:
+        """As the SDK does."""
+        with self._lock:
+            if self._end_time is not None:
+                sdk_trace.logger.warning("Setting attribute on ended span.")
+                return
+            if self._said is None:
+                self._said = BoundedAttributes(
+                    self._limits.max_span_attributes,
+                    None,
+                    immutable=False,
+                    max_value_len=self._limits.max_span_attribute_length,
+                )
+            for key, value in attributes.items():
+                self._said[key] = value
+
+    def end(self, end_time: int | None = None) -> None:
+        """As the SDK does."""
+        with self._lock:
+            if self._end_time is not None:
+                sdk_trace.logger.warning("Calling end() on an ended span.")
+                return
+            self._end_time = time.time_ns() if end_time is None else end_time
+        if self._counted is not None:
+            self._counted()
+        processor: Any = self._span_processor
+        if hasattr(processor, "_on_ending"):
+            processor._on_ending(self)
+        processor.on_end(self)
+
+    def _readable_span(self) -> sdk_trace.ReadableSpan:
+        """Itself: what has ended does not change any more."""
+        return self
+
+
+def note(span: trace.Span, attributes: Mapping[str, Any]) -> None:
+    """Say ``attributes``, plain values, of a span of ours."""
+    if isinstance(span, LightSpan):
+        span.note(attributes)
+    else:
+        span.set_attributes(attributes)
+
+
+class LightTracer(trace.Tracer):
+    """Starts spans of ours, light ones where a provider has no processor but ours."""
+
+    def __init__(self, tracer: Any, processor: sdk_trace.SpanProcessor, adopts: Adopts) -> None:
+        """``tracer``: one of the SDK, which starts those that others see."""
+        self.tracer = tracer
+        self.id_generator: IdGenerator | None = None
+        """Where it is another than the tracer's."""
+        self._alone = (processor,)
+        self._adopts = adopts
+
+    def start_span(
+        self,
+        name: str,
+        context: Context | None = None,
+        kind: SpanKind = SpanKind.INTERNAL,
+        attributes: Any = None,
+        links: Any = (),
+        start_time: int | None = None,
+        record_exception: bool = True,
+        set_status_on_exception: bool = True,
+    ) -> trace.Span:
+        """As the SDK does."""
+        processors = getattr(self.tracer.span_processor, "_span_processors", None)
+        if processors == self._alone and record_exception and set_status_on_exception:
+            try:
+                span = self._light(name, context, kind, attributes or _NO_MORE, links, start_time)
+                if span is not None:
+                    return span
+            except Exception:
+                log.debug("playhead could not start a span of its own", exc_info=True)
+        return self._whole().start_span(name, context, kind, attributes, links, start_time)
+
+    def start_as_current_span(self, *args: Any, **kwargs: Any) -> Any:
+        """As the SDK does, of the SDK's."""
+        return self._whole().start_as_current_span(*args, **kwargs)
+
+    def _whole(self) -> Any:
+        """The tracer of the SDK."""
+        if self.id_generator is None:
+            return self.tracer
+        tracer = copy.copy(self.tracer)
+        tracer.id_generator = self.id_generator
+        return tracer
+
+    def _light(
+        self,
+        name: str,
+        context: Context | None,
+        kind: SpanKind,
+        attributes: Mapping[str, Any],
+        links: Sequence[trace.Link],
+        start_time_ns: int | None,
+    ) -> trace.Span | None:
+        """The span; None where the SDK is to decide. As `opentelemetry.sdk.trace.Tracer.start_span`."""
+        tracer = self.tracer
+        enabled = getattr(tracer, "_is_enabled", None)
+        if enabled is not None and not enabled():
+            return None
+        context = self._adopts(context, kind)
+        given = trace.get_current_span(context).get_span_context()
+        parent = given if given.is_valid else None
+        ids = self.id_generator or tracer.id_generator
+        trace_id = ids.generate_trace_id() if parent is None else parent.trace_id
+        sampled = tracer.sampler.should_sample(context, trace_id, name, kind, attributes, links)
+        decision = sampled.decision
+        if not decision.is_recording():
+            return None
+        flags = TraceFlags.SAMPLED if decision.is_sampled() else TraceFlags.DEFAULT
+        random = getattr(TraceFlags, "RANDOM_TRACE_ID", 0)
+        if random and (ids.is_trace_id_random() if parent is None else parent.trace_flags & random):
+            flags |= random
+        span_context = SpanContext(
+            trace_id, ids.generate_span_id(), False, TraceFlags(flags), sampled.trace_state
+        )
+        started_ns = time.time_ns() if start_time_ns is None else start_time_ns
+        span = LightSpan(
+            tracer, name, span_context, parent, kind, sampled.attributes or _NO_MORE, started_ns
+        )
+        if links:
+            span.link(links)
+        metrics = getattr(tracer, "_tracer_metrics", None)
+        if metrics is not None:
+            span.counted(metrics.start_span(parent, decision))
+        tracer.span_processor.on_start(span, parent_context=context)
+        return span
