@@ -28,6 +28,7 @@ from playhead_instrumentation.drivers.verdict import Played, Refused
 from playhead_instrumentation.lanes import In, Outside, Shadow, current
 from playhead_instrumentation.patches import PATCHES, required
 from playhead_instrumentation.session import Session
+from playhead_semconv.facts import Delivery
 
 
 def patch(module: ModuleType) -> None:
@@ -73,7 +74,33 @@ def _outgoing(request: Any, body: bytes | None) -> Outgoing:
     return Outgoing(str(request.method), str(url), request.headers.raw, url.host, port, body)
 
 
-def _incoming(response: Any) -> Incoming:
+def _body_of(response: Any, module: Any) -> tuple[bytes, str] | None:
+    """The body of a response that its transport has read, as doubles of transports and caches do.
+
+    And the content coding that it stands without. None: the body is yet to come.
+    """
+    content: bytes | None = getattr(response, "_content", None)
+    if content is None:
+        return (b"", "") if response.is_stream_consumed else None
+    coding: str = response.headers.get("content-encoding", "")
+    if coding and type(response.stream) is module.ByteStream:
+        return b"".join(response.stream), ""
+    return content, coding
+
+
+def _answered(exchange: HttpExchange, response: Any, at: Delivery | None, kit: Kit, tee: Any) -> None:
+    """The head is there. The body comes through a ``tee``, or came with it."""
+    body = _body_of(response, kit.module)
+    if body is None:
+        exchange.answered(_incoming, response, at)
+        response.stream = tee(response.stream, exchange)
+        return
+    data, lacks = body
+    exchange.answered(functools.partial(_incoming, unpacked=bool(lacks)), response, at)
+    exchange.whole(data, at, lacks)
+
+
+def _incoming(response: Any, unpacked: bool = False) -> Incoming:
     headers, extensions = response.headers, response.extensions
     reason = extensions.get("reason_phrase")
     return Incoming(
@@ -82,7 +109,7 @@ def _incoming(response: Any) -> Incoming:
         extensions.get("http_version", b"HTTP/1.1").decode("ascii", "ignore"),
         None if reason is None else reason.decode("latin-1"),
         headers.get("content-type", ""),
-        headers.get("content-encoding", ""),
+        "" if unpacked else headers.get("content-encoding", ""),
     )
 
 
@@ -115,10 +142,7 @@ class SyncAttempt:
         except BaseException as error:
             exchange.failed(error)
             raise
-        exchange.answered(_incoming, response, at)
-        response.stream = tee = self._kit.Tee(response.stream, exchange)
-        if response.is_stream_consumed:
-            tee.take_whole(response)
+        _answered(exchange, response, at, self._kit, self._kit.Tee)
         return response
 
     def _respond(
@@ -168,10 +192,7 @@ class AsyncAttempt:
         except BaseException as error:
             await exchange.cancelled(error)
             raise
-        exchange.answered(_incoming, response, at)
-        response.stream = tee = self._kit.AsyncTee(response.stream, exchange)
-        if response.is_stream_consumed:
-            tee.take_whole(response)
+        _answered(exchange, response, at, self._kit, self._kit.AsyncTee)
         return response
 
     async def _respond(
@@ -208,14 +229,6 @@ class _Teed:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
-
-    def take_whole(self, response: Any) -> None:
-        """The transport has read the body already: it is one chunk."""
-        exchange, turn = self._exchange, self._exchange.call.arrive()
-        data: bytes = b"".join(self._stream) if hasattr(self._stream, "__iter__") else response.content
-        if data:
-            exchange.received(data, turn.wait())
-        exchange.finished(turn.wait())
 
     def __del__(self) -> None:
         try:

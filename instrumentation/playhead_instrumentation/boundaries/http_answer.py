@@ -32,12 +32,19 @@ class Answer:
         }
         if a.PLAYHEAD_HTTP_REASON in exchange.head:
             extensions["reason_phrase"] = str(exchange.head[a.PLAYHEAD_HTTP_REASON]).encode("latin-1")
-        return self._module.Response(
+        at_once = self._played.at_once
+        parts = range(len(exchange.parts))
+        response = self._module.Response(
             int(exchange.head[a.HTTP_RESPONSE_STATUS_CODE]),
             headers=list(zip(flat[::2], flat[1::2], strict=True)),
-            stream=streamed(self),
+            stream=self._module.ByteStream(b"".join(map(self._played.part, parts)))
+            if at_once
+            else streamed(self),
             extensions=extensions,
         )
+        if at_once:
+            response.read()
+        return response
 
     def chunk(self, index: int) -> bytes | None:
         """A chunk of the answer; None when it is whole. Raises what was raised."""

@@ -29,6 +29,8 @@ KNOWN_METHODS = frozenset(
 READS = ("GET", "HEAD", "OPTIONS")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
+CODING = "content-encoding"
+
 log = logging.getLogger(__name__)
 
 
@@ -178,16 +180,29 @@ class HttpExchange:
             span.set_status(Status(StatusCode.ERROR))
         note(span, attributes)
 
-    def received(self, data: bytes, at: Delivery | None) -> None:
-        """A chunk of the answer, before the program gets it."""
+    def received(self, data: bytes, at: Delivery | None, lacks: str = "") -> None:
+        """A chunk of the answer, before the program gets it.
+
+        ``lacks``: the content coding of the answer, where ``data`` stands without it.
+        """
         try:
             call, attempt = self.call, self.attempt
-            attempt.chunks.append(call.part(data, at))
+            more = {a.PLAYHEAD_REDACTED_UNPACKED: lacks} if lacks else None
+            attempt.chunks.append(call.part(data, at, more))
             attempt.last_seq = call.last_seq
             if attempt.first_chunk_ns is None:
                 attempt.first_chunk_ns = call.time_ns
         except Exception:
             log.debug("playhead could not record a chunk", exc_info=True)
+
+    def whole(self, data: bytes, at: Delivery | None, lacks: str = "") -> None:
+        """The body came with its head, ``at`` one moment, which is how a replay knows."""
+        if lacks:
+            headers = self.attempt.response_headers
+            self.attempt.response_headers = [one for one in headers if one[0].lower() != CODING]
+        if data:
+            self.received(data, at, lacks)
+        self.finished(at)
 
     def finished(self, at: Delivery | None) -> None:
         """The answer is whole."""

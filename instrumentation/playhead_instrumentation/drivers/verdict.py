@@ -63,6 +63,13 @@ class Played:
             yield self.left
 
     @property
+    def at_once(self) -> bool:
+        """Whether the body came with its head: there is nothing to wait for any more."""
+        end = self.exchange.end
+        came = end is not None and end.how == "complete" and end.delivery is not None
+        return came and end.delivery == self.exchange.head_delivery
+
+    @property
     def left(self) -> Delivery | None:
         """When the program, which had cancelled it, or read no further, went on; None: at once."""
         end = self.exchange.end
