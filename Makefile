@@ -1,6 +1,7 @@
 # playhead: every target in one line. `make help` lists them.
 PYTHON ?= python3
 BIN := .venv/bin
+OLD_WEBSOCKETS := 13.1 14.2 15.0.1 16.1.1
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -11,6 +12,8 @@ help: ## list the targets
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv/apart \
 		-r tests/end_to_end/runtimes/requirements.txt
+	for version in $(OLD_WEBSOCKETS); do $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade \
+		--target .venv/apart/websockets/$$version websockets==$$version || exit 1; done
 	@touch $@
 
 venv: .venv/ready ## make .venv from the pinned files

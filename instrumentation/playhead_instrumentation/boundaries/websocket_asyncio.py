@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import sys
 from collections import deque
 from collections.abc import Callable
 from types import ModuleType
@@ -67,7 +68,7 @@ async def _opening(original: Any, connecter: Any, *args: Any, **kwargs: Any) -> 
     if session is None or name is None:
         return await original(connecter, *args, **kwargs)
     factory = getattr(connecter, name)
-    connection = factory(connecter.ws_uri)
+    connection = factory(_address(connecter))
     exchange = begin(session, connecter.uri, _headers(connecter, connection))
     if exchange is None:
         return await original(connecter, *args, **kwargs)
@@ -120,12 +121,22 @@ def _made(connection: Any, _: Any) -> Any:
     return connection
 
 
+def _address(connecter: Any) -> Any:
+    """Where it connects to, taken apart; before version 17 it does that by itself each time."""
+    found = getattr(connecter, "ws_uri", None)
+    return sys.modules["websockets.uri"].parse_uri(connecter.uri) if found is None else found
+
+
 def _headers(connecter: Any, connection: Any) -> list[tuple[str, str]]:
     headers: Any = connection.protocol.connect().headers
-    if connecter.additional_headers is not None:
-        headers.update(connecter.additional_headers)
-    if connecter.user_agent_header is not None:
-        headers.setdefault("User-Agent", connecter.user_agent_header)
+    if hasattr(connecter, "handshake_args"):  # before version 15
+        additional, agent = connecter.handshake_args
+    else:
+        additional, agent = connecter.additional_headers, connecter.user_agent_header
+    if additional is not None:
+        headers.update(additional)
+    if agent is not None:
+        headers.setdefault("User-Agent", agent)
     return list(headers.raw_items())
 
 

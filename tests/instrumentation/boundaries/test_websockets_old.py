@@ -1,0 +1,38 @@
+"""WebSockets over older versions of the library, each in a folder of its own (`make venv`)."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parent.parent.parent
+APART = Path(sys.prefix, "apart", "websockets")
+VERSIONS = ("13.1", "14.2", "15.0.1", "16.1.1")
+LEVELS = ("exchanges", "causal", "strict")
+
+
+def seen(version, level):
+    path = os.pathsep.join([str(APART / version), str(TESTS)])
+    done = subprocess.run(
+        [sys.executable, "-m", "support.old_websockets", level],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("level", LEVELS)
+def test_seen_recorded_and_replayed(version, level):
+    alone, recorded, replayed, ended, serving_alone, serving = seen(version, level)
+    assert alone[0] == version
+    assert recorded == alone
+    assert replayed == recorded
+    assert len(ended) == 8, ended
+    assert serving == serving_alone == ["to myself", ["InvalidStatus", serving[1][1]]]
