@@ -14,13 +14,13 @@ from playhead_replay.reads import counts_of_reads, live_reads
 from playhead_replay.report import Divergence, DivergenceKind, OutputCheck, Report
 from playhead_replay.run import Run
 from playhead_replay.states import state_differences, states_of
+from playhead_replay.tracebacks import differing
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.boundaries import BOUNDARIES, CAUSAL, LEVELS, had
 from playhead_semconv.difference import (
     Difference,
     body_difference,
-    first_difference,
     text_difference,
 )
 from playhead_semconv.facts import Fidelity, digest_of
@@ -152,6 +152,9 @@ class _Comparison:
         for fact in self._tape.named(e.PLAYHEAD_TURN_LOST):
             how = str(fact.attributes[a.PLAYHEAD_TURN_HOW])
             lost.setdefault(str(fact.attributes[a.PLAYHEAD_TURN_THREAD]), []).append(how)
+        for name, recorded, printed in self._kept_outputs():
+            if recorded.data != printed.data and differing(recorded.data, printed.data) is None:
+                yield f"tracebacks on {name} are compared by the frames of the program and the exception"
         for thread, ways in lost.items():
             how = ", ".join(dict.fromkeys(ways))
             yield f"{thread} lost its turn when recorded ({how}): from there on its order is chance"
@@ -316,11 +319,11 @@ class _Comparison:
             yield OutputCheck("effects", not found, *sides)
 
     def _stream(self, name: DivergenceKind, tape: Stream, now: Stream) -> Iterator[Divergence]:
-        difference = text_difference(tape.data, now.data)
-        if difference is None:
+        found = differing(tape.data, now.data)
+        if found is None:
             return
-        offset = first_difference(tape.data, now.data)
-        seq = now.seq_at(offset) if offset is not None else None
+        difference = text_difference(*found[:2])
+        seq = now.seq_at(found[2])
         place = AT_THE_END if seq is None else seq
         yield Divergence(
             name, name, self._step_before(place), after=True, difference=difference, seq=place
@@ -328,7 +331,7 @@ class _Comparison:
 
     def _stream_check(self, name: str, tape: Stream, now: Stream) -> OutputCheck:
         sizes = f"{len(tape.data)} bytes", f"{len(now.data)} bytes"
-        return OutputCheck(name, tape.data == now.data, *sizes)
+        return OutputCheck(name, differing(tape.data, now.data) is None, *sizes)
 
     def _exit(self) -> Iterator[Divergence]:
         tape, now = _ending(self._outputs), _ending(self._outputs_now)
