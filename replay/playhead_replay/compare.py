@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from playhead_replay.exchanges import RecordedExchange, exchanges_of, lane_names
+from playhead_replay.forks.edited import edited_part, edited_states, named, state_named
 from playhead_replay.inbound import answer_difference, differs_in_pairs, requests_of
 from playhead_replay.matching import MESSAGES, Match, Matching, match
 from playhead_replay.outputs import Effect, Outputs, Stream
@@ -120,7 +121,16 @@ class _Comparison:
             notes=list(self._notes(any_differs=bool(found))),
             unkept=self._unkept(),
             varied=self._varied,
+            edited=list(self._edited()),
         )
+
+    def _edited(self) -> Iterator[str]:
+        """What the program got that was edited at the fork that is replayed."""
+        for found in self._matching.matches:
+            part = edited_part(found.now)
+            if part:
+                yield named(part, found.now, self._step_of(found.recorded))
+        yield from map(state_named, edited_states(self._now))
 
     def _unkept(self) -> dict[str, str]:
         """What the recording does not keep, and the level that does."""

@@ -165,6 +165,8 @@ class Report:
     """Boundaries that the recording does not keep → the lowest level that does."""
     varied: list[str] = field(default_factory=list[str])
     """Outputs that differ in nothing but values that the replay's clock and entropy handed out."""
+    edited: list[str] = field(default_factory=list[str])
+    """What the program was given that was edited at a fork, and did not come to by itself."""
     strict_match: bool = False
     """Whether a request that differs in what was handed out is taken for another."""
     processes: list[ProcessCheck] = field(default_factory=list[ProcessCheck])
@@ -189,6 +191,7 @@ class Report:
         self.redacted += other.redacted
         self.unkept = {**other.unkept, **self.unkept}
         self.varied += [f"{one} in {name}" for one in other.varied]
+        self.edited += [f"{one} in {name}" for one in other.edited]
 
     def count(self, fidelity: Fidelity) -> int:
         """How many exchanges have this fidelity, over all boundaries."""
@@ -221,6 +224,13 @@ class Report:
         """0 identical or volatile (1 where the match is to be strict), 1 diverged, 3 blocked."""
         verdict = self.verdict
         return 1 if verdict == "volatile" and self.strict_match else EXIT_CODES[verdict]
+
+    @property
+    def said_of_edits(self) -> str:
+        """In one sentence, that it rests on edits; empty where it does not."""
+        if not self.edited:
+            return ""
+        return f"an edit that was made at a fork answers, not the program: {', '.join(self.edited)}"
 
     def lines(self) -> Iterator[str]:
         """The report in text."""
@@ -284,6 +294,7 @@ class Report:
             "redacted": self.redacted,
             "not_kept": self.unkept,
             "volatile_outputs": self.varied,
+            "edited": self.edited,
             "network": self.network or None,
             "files": self.files or None,
             "notes": self.notes,
@@ -308,6 +319,8 @@ class Report:
         if self.redacted:
             yield f"{self.redacted} value{'s' if self.redacted > 1 else ''} redacted on the tape"
         yield from (f"{one} differs in times and random values alone" for one in self.varied)
+        if self.edited:
+            yield self.said_of_edits
         by_level: dict[str, list[str]] = {}
         for name, level in self.unkept.items():
             by_level.setdefault(level, []).append(name)
@@ -318,7 +331,8 @@ class Report:
     def _conclusion(self) -> str:
         first = self.first_divergence
         if first is None:
-            return f"{self.verdict} (exit {self.exit_code})"
+            rests = ", resting on an edit" if self.edited else ""
+            return f"{self.verdict}{rests} (exit {self.exit_code})"
         blocked = next((one for one in self.divergences if one.kind == "blocked"), None)
         if blocked is None:
             return f"diverged {_at(first)} (exit {self.exit_code})"

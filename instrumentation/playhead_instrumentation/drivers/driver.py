@@ -142,7 +142,10 @@ class Driver:
             kept, content = self._written(replaced, attributes)
         if isinstance(verdict, Played):
             recorded = verdict.exchange
-            if a.PLAYHEAD_EDITED_DIGEST in recorded.ask.details:
+            if verdict.fidelity is Fidelity.CHANGED or a.PLAYHEAD_EDITED_ANSWER in recorded.ask.details:
+                attributes[a.PLAYHEAD_EDITED_ANSWER] = True
+            own, sent = content.digest, recorded.ask.body.digest
+            if a.PLAYHEAD_EDITED_DIGEST in recorded.ask.details and own != sent:
                 # The recording is of a fork, which had sent this in its place.
                 attributes[a.PLAYHEAD_EDITED_DIGEST] = content.digest.hex()
                 kept = verdict.read(recorded.ask.body)

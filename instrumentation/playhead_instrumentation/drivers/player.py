@@ -374,10 +374,10 @@ def _nobody(exchange: Exchange) -> None:
 
 
 def _digests(ask: Ask) -> list[bytes]:
-    """Under which digests a request is found: of the body that the program made, and keyed, of what was
-    redacted in it."""
+    """Under which digests a request is found: of the body that was sent, of the one that the program had
+    made where a fork edited it, and keyed, of what was redacted in it."""
     edited = ask.details.get(a.PLAYHEAD_EDITED_DIGEST)
-    digests = [bytes.fromhex(str(edited))] if edited else [ask.body.digest]
+    digests = [bytes.fromhex(str(edited)), ask.body.digest] if edited else [ask.body.digest]
     keyed: Any = ask.details.get(a.PLAYHEAD_REDACTED_DIGEST)
     return [*digests, b"keyed " + str(keyed).encode()] if keyed else digests
 

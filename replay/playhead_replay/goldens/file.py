@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import msgspec
 
+from playhead_replay.forks.edited import edits_of
 from playhead_replay.run import Run
 from playhead_replay.tapefile import read_tape_file, standing_alone, write_tape_file
 from playhead_replay.written import SHARED, written
@@ -32,6 +33,9 @@ BEGAN_NS = 946_684_800_000_000_000
 
 FOLDER = "playhead.golden.folder"
 """Among the resource attributes of a golden: where its program is started, seen from the golden."""
+
+EDITED = "playhead.golden.edited"
+"""There, too: what was edited at the fork that it is made of."""
 
 _IDS = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{32}|[0-9a-f]{16})(?![0-9a-f])")
 _LEFT_OUT = (e.PLAYHEAD_PROCESS_HEARTBEAT,)
@@ -56,6 +60,8 @@ class Golden:
     size_bytes: int
     redacted: int
     """Values that were scrubbed before they reached the tape."""
+    edited: list[str]
+    """What was edited at a fork, as `playhead_replay.forks.edited.edits_of` names it."""
 
 
 def write_golden(path: Path, run: Run, *, compressed: bool = False) -> Golden:
@@ -78,7 +84,10 @@ def write_golden(path: Path, run: Run, *, compressed: bool = False) -> Golden:
             )
     path.parent.mkdir(parents=True, exist_ok=True)
     name = path.name.partition(".")[0]
-    resource = {FOLDER: os.path.relpath(run.command.cwd or ".", path.absolute().parent)}
+    resource: dict[str, Any] = {FOLDER: os.path.relpath(run.command.cwd or ".", path.absolute().parent)}
+    edited = edits_of(run)
+    if edited:
+        resource[EDITED] = edited
     if compressed:
         size = write_tape_file(path, tapes, resources={tape.instance: resource for tape in tapes})
     else:
@@ -86,7 +95,7 @@ def write_golden(path: Path, run: Run, *, compressed: bool = False) -> Golden:
         size = len(data)
         with written(path, SHARED) as file:  # a golden is committed, so others read it
             file.write(data)
-    return Golden(path, size, _redacted(tapes))
+    return Golden(path, size, _redacted(tapes), edited)
 
 
 def read_golden(path: Path) -> tuple[Run, Path]:

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace as changed
 from pathlib import Path
@@ -22,6 +23,7 @@ from playhead_replay.goldens.merging import answered, below
 from playhead_replay.goldens.places import FOLDER, own_name, place_of
 from playhead_replay.goldens.replayed import Expectation, Replayed, failure
 from playhead_replay.launch import Replay, replay
+from playhead_replay.report import Report
 from playhead_replay.run import Run
 from playhead_replay.tapefile import COMPRESSED, SUFFIX, read_tape_file, read_unfinished
 from playhead_replay.warm import Warm
@@ -32,7 +34,7 @@ Event: TypeAlias = Literal["used", "created", "updated"]
 PROPERTY = "playhead"
 FAILED = Path(".playhead") / "failed"
 ALLOWED_IN_CI = "PLAYHEAD_PYTEST_RECORD"
-MARKS = ("command", "cwd", "unused", "outcome", "allow", "checks", "headers")
+MARKS = ("command", "cwd", "unused", "outcome", "edited", "allow", "checks", "headers")
 """Keywords of ``pytest.mark.playhead``."""
 
 _happened = pytest.StashKey[dict[str, set[str]]]()
@@ -69,8 +71,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "playhead(name, command=…, cwd=…, unused='fail'|'allow', outcome='same'|'changed', "
-        "allow=[HOST, …], checks=[FILE, …], headers={NAME: VALUE}): the golden of a test, what may "
-        "differ, what has to hold, what a request is asked with",
+        "edited='fail'|'allow', allow=[HOST, …], checks=[FILE, …], headers={NAME: VALUE}): the golden "
+        "of a test, what may differ, what has to hold, what a request is asked with",
     )
     config.stash[_happened] = {}
     config.stash[_warm] = Warm()
@@ -125,6 +127,7 @@ class Tapes:
         cwd: str | Path | None = None,
         unused: Literal["fail", "allow"] | None = None,
         outcome: Literal["same", "changed"] | None = None,
+        edited: Literal["fail", "allow"] | None = None,
         allow: Sequence[str] | None = None,
         checks: Sequence[str | Path] | None = None,
         headers: Mapping[str, str] | None = None,
@@ -134,7 +137,9 @@ class Tapes:
         ``name``: of the golden, or the path of its file; by default this test's own.
         ``command``, ``cwd``: how the program is started where the golden is to be recorded.
         ``unused="allow"``: the program may ask for less. ``outcome="changed"``: its output, states and
-        exit status may differ. ``allow``: hosts that may be reached where the golden does not answer.
+        exit status may differ. ``edited="allow"``: what was edited at the fork that the golden
+        is made of may answer; pytest warns of it. ``allow``: hosts that may be reached where the golden
+        does not answer.
         ``checks``: files of functions under ``@playhead.check``, relative to pytest's root, which look
         at each span. ``headers``: what a request to a service is asked with, as a credential that the
         golden withholds. Fails the test where anything else differs, also where the agent swallows it.
@@ -143,7 +148,7 @@ class Tapes:
         name = os.fspath(name)
         is_path = name.endswith((SUFFIX, f"{SUFFIX}{COMPRESSED}"))
         golden = Path(name).absolute() if is_path else self.path(name)
-        expected = self._expectation(unused, outcome)
+        expected = self._expectation(unused, outcome, edited)
         words = list(command or self._marked.get("command") or ())
         folder = Path(cwd or self._marked.get("cwd") or self._config.rootpath)
         try:
@@ -168,10 +173,13 @@ class Tapes:
         pytest.fail(visible(said), pytrace=False)
 
     def _expectation(
-        self, unused: Literal["fail", "allow"] | None, outcome: Literal["same", "changed"] | None
+        self,
+        unused: Literal["fail", "allow"] | None,
+        outcome: Literal["same", "changed"] | None,
+        edited: Literal["fail", "allow"] | None,
     ) -> Expectation:
         expected = Expectation()
-        for key, value in (("unused", unused), ("outcome", outcome)):
+        for key, value in (("unused", unused), ("outcome", outcome), ("edited", edited)):
             value = value or self._marked.get(key)
             if value is not None:
                 expected = changed(expected, **{key: value})
@@ -227,6 +235,8 @@ class Tapes:
                 place = self._keep(golden, kept)
                 node = self._request.node.nodeid
                 pytest.fail(failure(golden, done.report, broken, place, node), pytrace=False)
+            if done.report.edited:
+                _rests_on_an_edit(golden, done.report, expected)
             return seen
 
     def _again(self, run: Run, **how: Any) -> Replay:
@@ -280,6 +290,20 @@ class Tapes:
 
     def _note(self, event: Event, golden: Path) -> None:
         self._request.node.user_properties.append((PROPERTY, f"{event} {golden}"))
+
+
+class RestsOnAnEdit(UserWarning):
+    """A golden that is made of an edited fork: it shows what would be, not what the program does."""
+
+
+def _rests_on_an_edit(golden: Path, report: Report, expected: Expectation) -> None:
+    __tracebackhide__ = True
+    said = f"{_short(golden)}: {report.said_of_edits}"
+    if expected.edited == "allow":
+        warnings.warn(RestsOnAnEdit(visible(said)), stacklevel=2)
+        return
+    hint = 'hint: mend the program, make the golden of a run of it; or: tape.replay(…, edited="allow")'
+    pytest.fail(visible(f"{said}\n{hint}"), pytrace=False)
 
 
 def _answered(recorded: Run, now: Run) -> Run:

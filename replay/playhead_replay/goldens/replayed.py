@@ -35,6 +35,9 @@ class Expectation:
     outcome: Literal["same", "changed"] = "same"
     """``changed``: output, states and exit status may differ, as after the fix of what failed."""
 
+    edited: Literal["fail", "allow"] = "fail"
+    """What was edited at the fork that the golden is made of, and the program does not do by itself."""
+
     def broken(self, report: Report) -> list[Divergence]:
         """The divergences of ``report`` that are not allowed."""
         allowed = {"stdout", "stderr", "exit", "state"} if self.outcome == "changed" else set[str]()

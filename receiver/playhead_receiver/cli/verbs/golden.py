@@ -62,12 +62,16 @@ def add(
                 "path": str(made.path),
                 "size_bytes": made.size_bytes,
                 "redacted": made.redacted,
+                "edited": made.edited,
             }
         )
         return
     session.say(f"wrote {made.path}, {size(made.size_bytes)}")
     if made.redacted:
         session.say(f"redacted {count(made.redacted, 'value')}")
+    if made.edited:
+        session.say(f"edited at a fork, not by the program: {', '.join(made.edited)}")
+        session.say('a test fails where an edit answers, unless it says tape.replay(…, edited="allow")')
     session.suggest(f"pytest -k {name}")
 
 
