@@ -10,6 +10,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from playhead_exporter.shipping.endpoint import Signal
 
+OTHER_TOKEN = "the endpoint wants another PLAYHEAD_TOKEN: playhead token create NAME --scope ingest"
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:

@@ -10,7 +10,14 @@ import grpc
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
 
-from playhead_exporter.shipping.answers import Answer, Refused, TryLater, Unwelcome, accepted
+from playhead_exporter.shipping.answers import (
+    OTHER_TOKEN,
+    Answer,
+    Refused,
+    TryLater,
+    Unwelcome,
+    accepted,
+)
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
 from playhead_exporter.shipping.trust import Trust
 
@@ -91,7 +98,7 @@ class GrpcTransport:
         if code is grpc.StatusCode.UNIMPLEMENTED:
             return Unwelcome(reason, "PLAYHEAD_ENDPOINT is the address of an OTLP endpoint", True)
         if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
-            return Unwelcome(reason, "the endpoint wants another PLAYHEAD_TOKEN")
+            return Unwelcome(reason, OTHER_TOKEN)
         return Unwelcome(reason)
 
 

@@ -12,7 +12,14 @@ import urllib3
 from google.protobuf.message import DecodeError
 from google.rpc.status_pb2 import Status
 
-from playhead_exporter.shipping.answers import Answer, Refused, TryLater, Unwelcome, accepted
+from playhead_exporter.shipping.answers import (
+    OTHER_TOKEN,
+    Answer,
+    Refused,
+    TryLater,
+    Unwelcome,
+    accepted,
+)
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
 from playhead_exporter.shipping.trust import Trust
 
@@ -67,7 +74,7 @@ class HttpTransport:
         if status in (404, 405):
             return Unwelcome(reason, "PLAYHEAD_ENDPOINT is the base address of an OTLP endpoint", True)
         if status in (401, 403):
-            return Unwelcome(reason, "the endpoint wants another PLAYHEAD_TOKEN")
+            return Unwelcome(reason, OTHER_TOKEN)
         return Unwelcome(reason)
 
     def is_playhead(self, timeout_s: float) -> bool | TryLater:

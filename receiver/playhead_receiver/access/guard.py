@@ -83,7 +83,7 @@ class Guard:
         if not caller.may(scope):
             raise Forbidden(
                 f"the token {caller.name} has no scope {scope}",
-                hint=f"playhead token create --scope {scope}",
+                hint=f"playhead token create NAME --scope {scope}",
             )
         return caller
 

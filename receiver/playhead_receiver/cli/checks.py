@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import ssl
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.error import HTTPError, URLError
-from urllib.request import Request, urlopen
 
+from playhead_exporter.probe import ask
+from playhead_exporter.shipping.answers import Accepted, TryLater, Unwelcome
 from playhead_receiver.cli.agent import agent_python
 from playhead_receiver.cli.coverage import imports_of, sources_of, uncovered
 from playhead_receiver.cli.session import Session
@@ -30,12 +29,10 @@ from playhead_semconv.folds import level_of
 
 if TYPE_CHECKING:
     from playhead_replay import Run
-    from playhead_semconv.settings import Settings
 
 Mark = Literal["good", "warning", "bad", "off"]
 
 PROBE_TIMEOUT_S = 20
-REACH_TIMEOUT_S = 2
 
 PROBED = (
     "playhead-instrumentation",
@@ -203,30 +200,23 @@ def check_receiver(session: Session) -> Iterator[Finding]:
         yield Finding("good", f"receiver: process {found.pid} listens at {where}")
     else:
         yield Finding("good", "no receiver runs: playhead record embeds one")
-    if session.resolved.origins["endpoint"] == "default":
-        return
-    endpoint = session.settings.endpoint
-    problem = reach(endpoint, session.settings)
-    if problem:
-        yield Finding("bad", f"{endpoint}: {problem}; agents keep their records in the spool meanwhile")
-    else:
-        yield Finding("good", f"{endpoint} answers ({session.resolved.origins['endpoint']})")
-
-
-def reach(endpoint: str, settings: Settings) -> str:
-    """Why nobody answers at ``endpoint``; empty when somebody does."""
+    origin = session.resolved.origins["endpoint"]
+    settings = session.settings
     try:
-        context = ssl.create_default_context(cafile=settings.certificate or None)
-        if settings.client_certificate:
-            context.load_cert_chain(settings.client_certificate, settings.client_key or None)
-        with urlopen(Request(endpoint), timeout=REACH_TIMEOUT_S, context=context):
-            return ""
-    except HTTPError:
-        return ""
-    except URLError as problem:
-        return str(problem.reason)
-    except (OSError, ValueError) as problem:
-        return str(problem)
+        answer = ask(settings)
+    except PlayheadError as problem:
+        yield Finding("bad", problem.what, problem.hint)
+        return
+    except OSError as problem:
+        yield Finding("bad", f"{settings.endpoint}: {problem}")
+        return
+    if isinstance(answer, Accepted):
+        yield Finding("good", f"{settings.endpoint} takes records ({origin})")
+    elif origin != "default" or not isinstance(answer, TryLater):
+        hint = answer.hint if isinstance(answer, Unwelcome) else ""
+        where = "" if answer.reason.startswith(settings.endpoint) else f"{settings.endpoint}: "
+        meanwhile = "agents keep their records in the spool meanwhile"
+        yield Finding("bad", f"{where}{answer.reason}; {meanwhile}", hint)
 
 
 def check_store(session: Session) -> Iterator[Finding]:
@@ -258,18 +248,24 @@ def check_spool(session: Session) -> Iterator[Finding]:
     """What was not delivered."""
     from playhead_exporter.push import pending
 
-    left = [one for one in pending(session.settings) if not one.alive]
-    if not left:
+    found = pending(session.settings)
+    for alive, kind in ((True, "living"), (False, "dead")):
+        left = [one for one in found if one.alive is alive]
+        if not left:
+            continue
+        facts, spans = sum(one.facts for one in left), sum(one.spans for one in left)
+        waiting = " and ".join(
+            count(number, what) for number, what in ((facts, "fact"), (spans, "span")) if number
+        )
+        held = size(sum(one.bytes for one in left))
+        owners = f"a {kind} process" if len(left) == 1 else f"{len(left)} {kind} processes"
+        yield Finding(
+            "warning",
+            f"spool: {waiting} ({held}) of {owners} undelivered",
+            "they deliver by themselves what the endpoint takes" if alive else "playhead spool push",
+        )
+    if not found:
         yield Finding("good", "spool: nothing undelivered")
-        return
-    facts = sum(one.facts for one in left)
-    held = size(sum(one.bytes for one in left))
-    owners = "a dead process" if len(left) == 1 else f"{len(left)} dead processes"
-    yield Finding(
-        "warning",
-        f"spool: {count(facts, 'fact')} ({held}) of {owners} undelivered",
-        "playhead spool push",
-    )
 
 
 def check_replay() -> Iterator[Finding]:

@@ -1,13 +1,19 @@
-"""`playhead doctor`: what is recorded at the level in force, row by row of the table of boundaries."""
+"""`playhead doctor`: the table of boundaries at the level in force, the endpoint, the spool."""
 
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
+import grpc
 import pytest
-from support.cli import CommandLine
+from support.cli import CommandLine, refund
+from support.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
 
+from playhead_exporter import open_outlet
 from playhead_semconv.boundaries import BOUNDARIES, LEVELS, names, selected
+from playhead_semconv.settings import Settings
 
 
 @pytest.fixture(autouse=True)
@@ -59,3 +65,102 @@ def test_a_boundary_that_is_none_is_said(playhead: CommandLine, monkeypatch: pyt
     assert done.err == (
         "error[configuration]: boundaries: there is no 'clok'\nhint: did you mean clock?\n"
     )
+
+
+@pytest.fixture
+def spool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "spool"
+    monkeypatch.setenv("PLAYHEAD_SPOOL_DIR", str(folder))
+    for name in ("ENDPOINT", "TOKEN"):
+        monkeypatch.delenv(f"PLAYHEAD_{name}", raising=False)
+    return folder
+
+
+def said(playhead: CommandLine, beginning: str) -> list[tuple[str, str, str | None]]:
+    """Mark, text and hint of what the doctor says that begins so."""
+    findings = json.loads(playhead("doctor", "--json").out)["findings"]
+    return [
+        (one["mark"], one["text"], one["hint"]) for one in findings if one["text"].startswith(beginning)
+    ]
+
+
+def test_an_endpoint_that_wants_another_token_is_no_good_one(
+    playhead: CommandLine, spool: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with http_endpoint() as endpoint:
+        endpoint.rule = lambda path, body: Reply(401)
+        monkeypatch.setenv("PLAYHEAD_ENDPOINT", endpoint.url)
+        monkeypatch.setenv("PLAYHEAD_TOKEN", "wrong")
+        [(mark, text, hint)] = said(playhead, endpoint.url)
+        assert endpoint.requests[0].headers["authorization"] == "Bearer wrong"
+    assert mark == "bad"
+    assert text == (
+        f"{endpoint.url} answered 401 at /v1/logs; agents keep their records in the spool meanwhile"
+    )
+    assert hint == "the endpoint wants another PLAYHEAD_TOKEN: playhead token create NAME --scope ingest"
+
+
+@pytest.mark.parametrize("refused", ["/v1/logs", "/v1/traces"])
+def test_an_address_where_nothing_takes_records_is_no_good_one(
+    playhead: CommandLine, spool: Path, monkeypatch: pytest.MonkeyPatch, refused: str
+):
+    with http_endpoint() as endpoint:
+        endpoint.rule = lambda path, body: Reply(404) if path == refused else None
+        monkeypatch.setenv("PLAYHEAD_ENDPOINT", endpoint.url)
+        [(mark, text, hint)] = said(playhead, endpoint.url)
+        assert endpoint.facts() == [] and endpoint.spans() == []
+    assert (mark, hint) == ("bad", "PLAYHEAD_ENDPOINT is the base address of an OTLP endpoint")
+    assert text.startswith(f"{endpoint.url} answered 404 at {refused}; ")
+
+
+def test_an_endpoint_that_takes_records_is_a_good_one(
+    playhead: CommandLine, spool: Path, monkeypatch: pytest.MonkeyPatch
+):
+    with http_endpoint() as endpoint:
+        monkeypatch.setenv("PLAYHEAD_ENDPOINT", endpoint.url)
+        assert said(playhead, endpoint.url) == [
+            ("good", f"{endpoint.url} takes records (environment (PLAYHEAD_ENDPOINT))", None)
+        ]
+    monkeypatch.setenv("PLAYHEAD_PROTOCOL", "grpc")
+    with grpc_endpoint() as endpoint:
+        monkeypatch.setenv("PLAYHEAD_ENDPOINT", endpoint.url)
+        assert said(playhead, endpoint.url)[0][0] == "good"
+        endpoint.rule = lambda path, body: GrpcReply(grpc.StatusCode.UNAUTHENTICATED, "no")
+        assert said(playhead, endpoint.url)[0][0] == "bad"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("ENDPOINT", "ftp://x", "endpoint 'ftp://x' is no http(s) URL"),
+        ("PROTOCOL", "x", "protocol is 'x'"),
+    ],
+)
+def test_settings_that_name_no_endpoint_are_told(
+    playhead: CommandLine, spool: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, told: str
+):
+    monkeypatch.setenv(f"PLAYHEAD_{name}", value)
+    assert [mark for mark, _, _ in said(playhead, told)] == ["bad"]
+
+
+def test_what_a_living_agent_cannot_deliver_is_counted(
+    playhead: CommandLine, spool: Path, monkeypatch: pytest.MonkeyPatch
+):
+    made = refund()
+    with http_endpoint() as endpoint:
+        endpoint.rule = lambda path, body: Reply(401)
+        monkeypatch.setenv("PLAYHEAD_ENDPOINT", endpoint.url)
+        settings = Settings(spool_dir=str(spool), endpoint=endpoint.url, quiet=True)
+        outlet = open_outlet({"service.name": "refund"}, settings)
+        try:
+            for fact in made.facts:
+                outlet.sink.append(fact)
+            endpoint.wait(lambda: endpoint.requests)
+            [(mark, text, _)] = said(playhead, "spool: ")
+            assert mark == "warning"
+            assert re.fullmatch(
+                rf"spool: {len(made.facts)} facts \([0-9.]+ [kM]?B\) of a living process undelivered",
+                text,
+            )
+        finally:
+            outlet.close(0)

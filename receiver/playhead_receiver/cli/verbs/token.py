@@ -61,6 +61,10 @@ def create(
     found = running(session.data_dir)
     if first and found is not None and found.query:
         session.say(f"process {found.pid} asks for a token from now on: agents, viewers, Collectors")
+    if first and "ingest" not in scopes and "admin" not in scopes:
+        session.say(
+            "agents need one of their own from now on: playhead token create agents --scope ingest"
+        )
 
 
 @verb("list")
