@@ -8,6 +8,7 @@ and the tables of the files (`playhead_semconv` does no I/O).
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -96,6 +97,13 @@ class Settings:
         "",
         "Instrumentors of OpenTelemetry that `playhead record` loads beside playhead, by name, or all."
         " Default: none. `opentelemetry-instrument` loads them as ever.",
+    )
+    excluded_urls: str = _setting(
+        "",
+        "Requests that are served without being recorded: regular expressions, `,` between them, one of"
+        " which is found in the URL; or none. Default: those to `/health`, `/healthz`, `/ready`,"
+        " `/readyz`, `/livez`, `/metrics`, `/favicon.ico`. See below.",
+        "OTEL_PYTHON_EXCLUDED_URLS",
     )
     content: str = _setting(
         "full", "full, or metadata: no message content is recorded.", choices=("full", "metadata")
@@ -208,6 +216,14 @@ def _known(value: Any, choices: tuple[str, ...], name: str, origin: str) -> None
         raise ConfigurationError(f"{name} from {origin} is {value!r}, not {listed}", hint=hint)
     if name == "boundaries":
         parse(value)
+    if name == "excluded_urls":
+        try:
+            [re.compile(one) for one in value.split(",")]
+        except re.error as problem:
+            raise ConfigurationError(
+                f"excluded_urls from {origin} is no list of regular expressions: {problem}",
+                hint="e.g. /health,/internal/.*",
+            ) from None
 
 
 def _unknown(key: str, source: str, known: list[str]) -> ConfigurationError:

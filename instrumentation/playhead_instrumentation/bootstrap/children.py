@@ -16,9 +16,12 @@ from opentelemetry.context import Context
 from opentelemetry.propagators.textmap import Getter, Setter
 
 from playhead_instrumentation.boundaries.process_children import Environment
-from playhead_instrumentation.boundaries.process_words import AGENT, PARENT, VARIABLES
+from playhead_instrumentation.boundaries.process_words import AGENT, JOINS, PARENT, VARIABLES, WHOLE
 
 log = logging.getLogger(__name__)
+
+RELOADED = ("WERKZEUG_RUN_MAIN", "RUN_MAIN")
+"""Variables of a service that a development server has started: Flask's, Django's."""
 
 
 class _Setter(Setter[dict[str, str]]):
@@ -56,6 +59,18 @@ def injected(context: Context | None) -> dict[str, str]:
     return carrier
 
 
+def joins(environ: Mapping[str, str]) -> bool:
+    """Whether what comes to this process from outside belongs to the run of who started it.
+
+    Not where it is that program itself, become another one, or one of its workers.
+    """
+    told = environ.get(JOINS, "")
+    if told in ("", WHOLE):
+        return bool(told)
+    reloaded = any(environ.get(name) for name in RELOADED)
+    return told != str(os.getpid()) and not reloaded
+
+
 class Children:
     """Hands the trace to the children of this process."""
 
@@ -64,11 +79,16 @@ class Children:
         context: Callable[[], Context | None],
         instance: Callable[[], bytes],
         agent: Callable[[], str],
+        whole: bool = False,
     ) -> None:
-        """``context``: what a child continues. ``instance``, ``agent``: whose child it is."""
+        """``context``: what a child continues. ``instance``, ``agent``: whose child it is.
+
+        ``whole``: this process belongs to the run of who started it.
+        """
         self._context = context
         self._instance = instance
         self._agent = agent
+        self._whole = whole
         self._inherited = {name: os.environ[name] for name in VARIABLES if name in os.environ}
 
     def variables(self) -> dict[str, str]:
@@ -76,6 +96,7 @@ class Children:
         try:
             told = injected(self._context())
             told[PARENT] = self._instance().hex()
+            told[JOINS] = WHOLE if self._whole else str(os.getpid())
             if agent := self._agent():
                 told[AGENT] = agent
             return told

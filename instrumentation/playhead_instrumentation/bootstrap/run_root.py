@@ -21,17 +21,22 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
 
 from playhead_instrumentation import at_fork
 from playhead_instrumentation.spans.light import note
-from playhead_instrumentation.spans.processor import end_span
+from playhead_instrumentation.spans.processor import UNRECORDED, end_span
 from playhead_semconv import attributes as a
 from playhead_semconv.values import GenAiOperationName
 
 ADOPTS_NOT = (trace.SpanKind.SERVER, trace.SpanKind.CONSUMER)
-"""What comes from outside starts a trace of its own."""
+"""What comes from outside starts a trace of its own, but in a child that `RunRoot.joins`."""
 
 SERVING: ContextVar[trace.Span | None] = ContextVar("playhead_serving", default=None)
 """Root of the run that a request is, while it is served. Frameworks begin with an empty context."""
 
 _ROOT = otel_context.create_key("playhead-run-root")
+
+
+def apart(context: Context) -> Context:
+    """``context``, in which nothing becomes a part of the run of the process."""
+    return otel_context.set_value(_ROOT, True, context)
 
 
 class _Given(IdGenerator):
@@ -59,11 +64,14 @@ class RunRoot:
         ids: IdGenerator | None = None,
         on_open: Callable[[], None] | None = None,
         waits: bool = False,
+        joins: bool = False,
     ) -> None:
         """``parent``: the span of another process that started this one; ``on_open`` is told once.
 
-        ``waits``: nothing runs here; a run begins in a fork.
+        ``waits``: nothing runs here; a run begins in a fork. ``joins``: what comes from outside without
+        saying where it belongs is a part of this run.
         """
+        self.joins = joins
         self._waits = waits
         self.name = "run"
         self.attributes: dict[str, Any] = {}
@@ -120,9 +128,9 @@ class RunRoot:
 
     def adopt(self, context: Context | None, kind: trace.SpanKind) -> Context | None:
         """The context in which a span of ``kind`` starts: the given one, with the root for no parent."""
-        if kind in ADOPTS_NOT or (context is not None and _ROOT in context):
+        if (kind in ADOPTS_NOT and not self.joins) or (context is not None and _ROOT in context):
             return context
-        if trace.get_current_span(context).get_span_context().is_valid:
+        if UNRECORDED.get() or trace.get_current_span(context).get_span_context().is_valid:
             return context
         return trace.set_span_in_context(self.open(), context)
 

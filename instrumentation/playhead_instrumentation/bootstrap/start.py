@@ -30,7 +30,7 @@ from opentelemetry.util._importlib_metadata import (
 
 from playhead_instrumentation import boundaries, checks, lanes, session
 from playhead_instrumentation.bootstrap import forkserver, span_ids
-from playhead_instrumentation.bootstrap.children import Children, extracted
+from playhead_instrumentation.bootstrap.children import Children, extracted, joins
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.exit_status import end_by_interrupt
 from playhead_instrumentation.bootstrap.exporters import bound_exporters
@@ -211,6 +211,7 @@ def _start(
         ids=getattr(trace.get_tracer_provider(), "id_generator", None) or RandomIdGenerator(),
         on_open=(lambda: _announce(recording)) if tape is None else None,
         waits=waits,
+        joins=parent is not None and joins(os.environ),
     )
     if sink is not None or recording.outlet is not None:
         recording.session = running = session.start(
@@ -364,5 +365,6 @@ def _watch_children(recording: Recording, plumbing: Patches) -> None:
         said = {} if recording.session is None else recording.session.process.attributes
         return str(said.get(a.PLAYHEAD_PROCESS_PARENT_AGENT) or said.get(a.PLAYHEAD_RUN_AGENT, ""))
 
-    process_children.tell(Children(context, instance, agent))
+    whole = recording.root is not None and recording.root.joins
+    process_children.tell(Children(context, instance, agent, whole))
     plumbing.when_imported("multiprocessing.util", "multiprocessing workers", watch_workers)

@@ -16,7 +16,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
 from playhead_instrumentation import lanes
-from playhead_instrumentation.bootstrap.run_root import SERVING
+from playhead_instrumentation.bootstrap.run_root import SERVING, apart
 from playhead_instrumentation.boundaries.applications import Application
 from playhead_instrumentation.drivers.call import error_attributes
 from playhead_instrumentation.drivers.exceptions import name_of, record_of
@@ -104,6 +104,8 @@ class InboundExchange:
             name.decode("latin-1").lower(): value.decode("latin-1") for name, value in asked.headers
         }
         around = session.context_of(carried)
+        if marked:
+            around = apart(around)
         with lanes.In(self.call.lane):
             session.driver.declare(self.call.lane)
             self._span = session.tracer().start_span(

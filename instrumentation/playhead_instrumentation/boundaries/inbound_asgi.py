@@ -8,6 +8,7 @@ from typing import Any
 from playhead_instrumentation import lanes
 from playhead_instrumentation.boundaries.applications import once
 from playhead_instrumentation.boundaries.inbound import END, Asked, InboundExchange, begin, recording
+from playhead_instrumentation.boundaries.inbound_excluded import Excluded, unrecorded
 from playhead_semconv import attributes as a
 
 TEXT = "text"
@@ -20,6 +21,7 @@ class CoveredAsgi:
     def __init__(self, app: Any, told: str = "") -> None:
         self.__wrapped__ = app
         self._application = once(app, told)
+        self._excluded = Excluded(app)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__wrapped__, name)
@@ -36,7 +38,11 @@ class CoveredAsgi:
                 return await app(scope, _outside(receive), _outside(send))
         going = None
         if kind in ("http", "websocket"):
-            going = begin(session, self._application(), _asked(scope))
+            asked = _asked(scope)
+            if self._excluded.has(session, asked):
+                with unrecorded():
+                    return await app(scope, receive, send)
+            going = begin(session, self._application(), asked)
         if going is None:
             return await app(scope, receive, send)
         with going.within():

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from playhead_instrumentation import lanes
 from playhead_instrumentation.boundaries.applications import once
 from playhead_instrumentation.boundaries.inbound import END, Asked, InboundExchange, begin, recording
+from playhead_instrumentation.boundaries.inbound_excluded import Excluded, unrecorded
 from playhead_semconv import attributes as a
 
 _UNPREFIXED = {"CONTENT_TYPE": "content-type", "CONTENT_LENGTH": "content-length"}
@@ -20,6 +21,7 @@ class CoveredWsgi:
     def __init__(self, app: Any, told: str = "") -> None:
         self.__wrapped__ = app
         self._application = once(app, told)
+        self._excluded = Excluded(app)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__wrapped__, name)
@@ -27,7 +29,13 @@ class CoveredWsgi:
     def __call__(self, environ: Any, start_response: Any) -> Any:
         """Serve one request."""
         app, session = self.__wrapped__, recording()
-        going = None if session is None else begin(session, self._application(), _asked(environ))
+        going = None
+        if session is not None:
+            asked = _asked(environ)
+            if self._excluded.has(session, asked):
+                with unrecorded():
+                    return Unrecorded(app(environ, start_response))
+            going = begin(session, self._application(), asked)
         if going is None:
             return app(environ, start_response)
         with going.within():
@@ -40,6 +48,34 @@ class CoveredWsgi:
             except BaseException as error:
                 going.failed(error)
                 raise
+
+
+class Unrecorded:
+    """What an application returns to a request that is not recorded."""
+
+    def __init__(self, answer: Any) -> None:
+        self._answer = answer
+        self._pieces: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._answer, name)
+
+    def __iter__(self) -> Unrecorded:
+        return self
+
+    def __next__(self) -> bytes:
+        """The next piece."""
+        with unrecorded():
+            if self._pieces is None:
+                self._pieces = iter(self._answer)
+            return next(self._pieces)
+
+    def close(self) -> None:
+        """The server wants no more."""
+        with unrecorded():
+            close = getattr(self._answer, "close", None)
+            if close is not None:
+                close()
 
 
 class Body:

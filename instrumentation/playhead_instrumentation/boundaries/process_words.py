@@ -29,7 +29,16 @@ EXCHANGE = "PLAYHEAD_PARENT_EXCHANGE"
 AGENT = "PLAYHEAD_PARENT_AGENT"
 """Variable that names the agent of whose run it is a part."""
 
-VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", PARENT, EXCHANGE, AGENT)
+JOINS = "PLAYHEAD_PARENT_JOINS"
+"""Variable of a program that a recorded one has started: what comes to it belongs to the same run.
+
+The id of the process that has started it, or `WHOLE`.
+"""
+
+WHOLE = "whole"
+"""Whatever it becomes or starts belongs to the run, too: the process that started it does itself."""
+
+VARIABLES = ("TRACEPARENT", "TRACESTATE", "BAGGAGE", PARENT, EXCHANGE, AGENT, JOINS)
 """Variables by which a child goes on with the trace and knows whose it is."""
 
 WORKER = "PLAYHEAD_REPLAY_WORKER"

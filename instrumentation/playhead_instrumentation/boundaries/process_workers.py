@@ -21,7 +21,14 @@ from playhead_instrumentation.boundaries import process_children
 from playhead_instrumentation.boundaries.process_blocked import Allowed
 from playhead_instrumentation.boundaries.process_observed import Observed, observe
 from playhead_instrumentation.boundaries.process_start import more_than_observed, recording
-from playhead_instrumentation.boundaries.process_words import EXCHANGE, OWN, WORKER, Started
+from playhead_instrumentation.boundaries.process_words import (
+    EXCHANGE,
+    JOINS,
+    OWN,
+    WHOLE,
+    WORKER,
+    Started,
+)
 from playhead_instrumentation.lanes import Outside, Shadow
 from playhead_instrumentation.patches import PATCHES, required
 from playhead_instrumentation.session import Session
@@ -84,8 +91,9 @@ def _spawnv_passfds(spawn: Any, path: Any, args: Any, passfds: Any) -> Any:
 
 
 def _ours() -> dict[str, str | None]:
-    """The variables that tell a child whose it is, as strings."""
-    return dict[str, str | None](process_children.variables())
+    """The variables that tell a child, a worker of ours, whose it is, as strings."""
+    told = dict[str, str | None](process_children.variables())
+    return told if told.get(JOINS) == WHOLE else told | {JOINS: ""}
 
 
 def patch_preparation(module: ModuleType) -> None:

@@ -279,8 +279,8 @@ class Driver:
 
     def lane_ended(self, lane: lanes.Lane) -> None:
         """A thread or job that has asked for something ends: whoever waits for it gets a delivery."""
-        if lane.declared_on != self.sink.instance:
-            return
+        if lane.declared_on != self.sink.instance or lane in (lanes.SHADOW, lanes.GC):
+            return  # nothing was asked for in it, or it is none of the program's
         try:
             who = ExchangeId(lane.hash, "end", 0)
             at = self.gate.arrive(self.lane_ends.get(lane.hash), who).wait()

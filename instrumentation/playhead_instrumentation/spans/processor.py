@@ -6,6 +6,7 @@ import logging
 import time
 import weakref
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from opentelemetry.context import Context
@@ -20,6 +21,9 @@ from playhead_semconv.seams import Sink
 
 log = logging.getLogger(__name__)
 
+UNRECORDED: ContextVar[bool] = ContextVar("playhead_unrecorded", default=False)
+"""Whether what runs here is not to be recorded."""
+
 
 class RecordingProcessor(SpanProcessor):
     """One per process, attached to every provider. Before `connect` it only keeps what is open."""
@@ -29,6 +33,8 @@ class RecordingProcessor(SpanProcessor):
         self._lane: Callable[[], int] = lambda: 0
         self._ended: SpanProcessor = SpanProcessor()
         self._open: dict[int, weakref.ref[Span]] = {}
+        self._unrecorded: set[int] = set()
+        """Ids of open spans that are not to be recorded."""
         at_fork.in_child(self._disown)
 
     def connect(self, sink: Sink, lane: Callable[[], int], ended: SpanProcessor) -> None:
@@ -42,6 +48,9 @@ class RecordingProcessor(SpanProcessor):
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Put the start on the tape, for the live view and for processes that die."""
         try:
+            if UNRECORDED.get():
+                self._unrecorded.add(span.get_span_context().span_id)
+                return
             self._open[span.get_span_context().span_id] = weakref.ref(span)
             if self._sink is not None:
                 self._sink.append(started(span, self._lane()))
@@ -54,6 +63,9 @@ class RecordingProcessor(SpanProcessor):
         try:
             context = span.get_span_context()
             if context is not None:
+                if context.span_id in self._unrecorded:
+                    self._unrecorded.discard(context.span_id)
+                    return
                 self._open.pop(context.span_id, None)
             checks.look(span, self._lane())
             self._ended.on_end(span)
@@ -85,7 +97,7 @@ class RecordingProcessor(SpanProcessor):
             span: Any = reference()
             if span is not None:
                 span._span_processor = SpanProcessor()
-        self._open = {}
+        self._open, self._unrecorded = {}, set()
 
 
 def started(span: Span, lane: int) -> Fact:

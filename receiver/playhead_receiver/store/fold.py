@@ -220,6 +220,7 @@ def summary_of(
         conversation=run.conversation,
         arrived_ns=run.arrived_ns,
         marks=list(marks),
+        is_process=bool(own),
     )
 
 

@@ -69,6 +69,10 @@ class Instance:
         except MalformedOtlp:
             return ""
 
+    def begins_runs(self, facts: list[Fact]) -> bool:
+        """Whether a request came that is a run of its own, not a part of the run of the process."""
+        return any(is_inbound(fact) and fact.trace_id != self.trace_id for fact in facts)
+
     def strands(self, facts: list[Fact]) -> dict[bytes, bytes | None]:
         """The strands of a stretch of its facts, none before the first request came."""
         if not self.serves and any(map(is_inbound, facts)):

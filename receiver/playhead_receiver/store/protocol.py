@@ -142,6 +142,13 @@ class RunSummary(msgspec.Struct, frozen=True):
     """When something of it last came into the store."""
     marks: list[str] = []
     """What a person has said of it: ``held``, ``flagged``, ``test``."""
+    is_process: bool = False
+    """Whether it is what a recorded process did; else a request, or spans alone."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it to look at or to replay: a request or a span without a step."""
+        return not self.steps and not self.is_process
 
 
 Sort: TypeAlias = Literal["started", "duration", "cost", "tokens", "steps", "errors"]

@@ -12,6 +12,9 @@ from playhead_semconv.errors import RunAmbiguous, RunUnknown
 
 SHORTEST_PREFIX = 8
 
+LOOKED_THROUGH = 1000
+"""So many runs are looked through for one in which there is something."""
+
 _HEX = re.compile(r"[0-9a-f]+\Z")
 _LAST = re.compile(r"last(?:-(\d+))?\Z")
 
@@ -38,7 +41,8 @@ class Runs(Protocol):
 
 def resolve(name: str, runs: Runs) -> RunSummary:
     """The run that ``name`` means: a name, ``last``, ``last-N``, ``failed``, a run id, a trace id, or
-    a prefix of one of at least 8 digits. `RunUnknown` names what is near, `RunAmbiguous` the candidates.
+    a prefix of one of at least 8 digits. The last is the latest in which there is something, if any is.
+    `RunUnknown` names what is near, `RunAmbiguous` the candidates.
     """
     name = name.strip()
     exact = runs.run_named(name)
@@ -47,7 +51,7 @@ def resolve(name: str, runs: Runs) -> RunSummary:
     recent = _LAST.match(name)
     if recent is not None:
         back = int(recent[1] or 0)
-        found = list(runs.runs(Query(limit=back + 1)))
+        found = _latest(runs, back + 1)
         if len(found) > back:
             return found[back]
         raise RunUnknown(
@@ -69,6 +73,14 @@ def resolve(name: str, runs: Runs) -> RunSummary:
         f'no run is called "{name}"',
         hint=f"did you mean {', '.join(near)}?" if near else "playhead record agent.py",
     )
+
+
+def _latest(runs: Runs, count: int) -> list[RunSummary]:
+    """The latest runs, at most ``count``, newest first; those with nothing in them behind all others."""
+    found = list(runs.runs(Query(limit=count)))
+    if any(run.is_empty for run in found):
+        found = sorted(runs.runs(Query(limit=count + LOOKED_THROUGH)), key=lambda run: run.is_empty)
+    return found[:count]
 
 
 def _by_prefix(name: str, digits: str, runs: Runs) -> RunSummary:

@@ -165,6 +165,15 @@ class Listing(OnEngine):
         }.items():
             assert store.resolve(typed).name == name, typed
 
+    def test_the_last_run_is_one_with_something_in_it(self, store: Store):
+        step = {"gen_ai__operation__name": "chat"}
+        for number, said in enumerate((step, {}, step, {}), 1):
+            store.commit(Batch([span_of(bytes([number]) * 16, number, **said)]))
+        last = [store.resolve(f"last-{back}").trace_id[:2] for back in range(4)]
+        assert last == ["03", "01", "04", "02"]
+        with pytest.raises(RunUnknown, match="only 4 runs"):
+            store.resolve("last-4")
+
     def test_what_cannot_be_found_is_said_with_what_is_near(self, store: Store):
         with pytest.raises(RunUnknown, match="no run yet") as caught:
             store.resolve("last")

@@ -47,6 +47,7 @@ class Summaries(OnEngine):
             cost_usd=0.00522,
             tools=["search"],
             arrived_ns=said.arrived_ns,
+            is_process=True,
         )
 
     def test_runs_are_named_after_their_agent_and_never_alike(self, store: Store):

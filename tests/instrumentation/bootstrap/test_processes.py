@@ -134,6 +134,7 @@ print(given)
         "PLAYHEAD_PARENT_AGENT",
         "PLAYHEAD_PARENT_EXCHANGE",
         "PLAYHEAD_PARENT_INSTANCE",
+        "PLAYHEAD_PARENT_JOINS",
         "TRACEPARENT",
     ]
     assert "TRACEPARENT" not in second

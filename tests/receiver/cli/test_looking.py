@@ -1,6 +1,7 @@
 import json
 import os
 import pty
+import re
 import shlex
 import subprocess
 import sys
@@ -77,7 +78,32 @@ def test_show_prints_the_tree(playhead: CommandLine, refund_1: str):
 
 def test_show_all_folds_nothing(playhead: CommandLine, refund_1: str):
     lines = playhead("show", "--all").lines
-    assert [line.split()[0] for line in lines[2:10]] == [str(number) for number in range(1, 9)]
+    steps = [line.split()[0] for line in lines if re.match(r" +[0-9]", line)]
+    assert steps == [str(number) for number in range(1, 11)]
+    assert sum("↻" in line for line in lines) == 7
+
+
+def test_show_all_shows_spans_of_others_where_they_stand(playhead: CommandLine):
+    made = HandMade().start()
+    chain = made.begin("LangGraph", **{"openinference.span.kind": "CHAIN"})
+    node = made.begin("planner", parent=chain, **{"openinference.span.kind": "CHAIN"})
+    call = made.begin("chat gpt-4o", parent=node, kind=3, **{a.GEN_AI_OPERATION_NAME: "chat"})
+    attempt = made.begin("POST", parent=call, kind=3, **{a.HTTP_REQUEST_METHOD: "POST"})
+    other = made.begin("parse", parent=chain)
+    for span in (attempt, call, node, other, chain):
+        made.finish(span, **({a.HTTP_RESPONSE_STATUS_CODE: 200} if span == attempt else {}))
+    made.exit()
+    store_run(playhead.data_dir, made)
+    told = [line[11:].split("  ") for line in playhead("show").lines[2:]]
+    assert [words[0] for words in told] == ["chat gpt-4o"]
+    lines = [line[11:].rstrip() for line in playhead("show", "--all").lines[2:]]
+    assert [re.sub(r"  [0-9.]+m?s$", "", line) for line in lines] == [
+        "LangGraph",
+        "  planner",
+        "    chat gpt-4o",
+        "     ↻ POST 200",
+        "  parse",
+    ]
 
 
 def test_show_json_has_tree_and_steps(playhead: CommandLine, refund_1: str):

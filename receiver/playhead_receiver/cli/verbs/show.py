@@ -26,7 +26,7 @@ BRANCHES = ("fork", "resume")
 @verb("show", short_help="show a run as a tree of steps, or one step whole")
 @click.argument("target", metavar="[RUN[:POINT]]", required=False)
 @click.option("--at", metavar="POINT", help="The step; the same as RUN:POINT.")
-@click.option("--all", "everything", is_flag=True, help="Fold nothing.")
+@click.option("--all", "everything", is_flag=True, help="All spans; fold nothing.")
 @click.option(
     "--raw",
     type=click.Choice(["request", "response"]),

@@ -26,21 +26,29 @@ STATUS_STYLES = {"failure": "red", "interrupted": "yellow", "running": "cyan", "
 
 @dataclass(slots=True)
 class Row:
-    """A line of the tree: a step, or a frame around steps (an agent, a workflow)."""
+    """A line of the tree: a step, a frame around steps (an agent, a workflow), or any other span."""
 
     span: Span
     depth: int
     step: Step | None
 
 
-def rows_of(run: Run) -> list[Row]:
-    """Steps and the named frames around them, in order of start. The run root itself is no row."""
+def rows_of(run: Run, everything: bool = False) -> list[Row]:
+    """Steps and the named frames around them, in order of start. The run root itself is no row.
+
+    ``everything``: other spans too, but the attempts of a step, which are lines of their own.
+    """
     steps = {step.span.span_id: step for step in run.steps}
+    start = next(run.tapes[0].facts(), None) if run.tapes else None
+    heading = "" if start is None else start.span_id.hex()
+    attempts = {attempt.span_id for step in run.steps for attempt in step.attempts}
     rows: list[Row] = []
 
     def add(span: Span, depth: int) -> None:
         step = steps.get(span.span_id)
-        shown = step is not None or (span.operation != "" and span not in run.roots)
+        frame = span.operation != "" and span not in run.roots
+        other = everything and span.span_id not in attempts and span.span_id != heading
+        shown = step is not None or frame or other
         if shown:
             rows.append(Row(span, depth, step))
         for child in span.children:
@@ -83,12 +91,12 @@ def _last_ns(run: Run) -> int:
 
 
 def tree_lines(run: Run, everything: bool = False) -> Iterator[Text]:
-    """The lines of the tree. Repeated stretches are folded unless ``everything`` is asked for."""
+    """The lines of the tree. ``everything``: of all spans, and nothing that repeats itself is folded."""
     yield heading(run)
     origin = f"  replay of {run.origin}" if run.mode == "replay" and run.origin else ""
     if run.tapes and any(True for _ in run.tapes[0].facts()):
         yield Text(f"  {run.command}{origin}", style=FAINT)
-    rows = rows_of(run)
+    rows = rows_of(run, everything)
     folds = [] if everything else find_folds([_sameness(row) for row in rows])
     width = min(max((len(label(row.span)) + 2 * row.depth for row in rows), default=0), LABEL_WIDTH)
     digits = len(str(len(run.steps)))
@@ -97,7 +105,7 @@ def tree_lines(run: Run, everything: bool = False) -> Iterator[Text]:
     while at < len(rows):
         fold = repeats.get(at)
         if fold is None:
-            yield from _step_lines(run, rows[at], width, digits)
+            yield from _step_lines(run, rows[at], width, digits, everything)
             at += 1
             continue
         first, last = rows[at].step, rows[fold.end - 1].step
@@ -114,7 +122,7 @@ def _sameness(row: Row) -> tuple[int, str] | None:
     return row.depth, label(row.span)
 
 
-def _step_lines(run: Run, row: Row, width: int, digits: int) -> Iterator[Text]:
+def _step_lines(run: Run, row: Row, width: int, digits: int, everything: bool) -> Iterator[Text]:
     span, step = row.span, row.step
     mark = "✗" if span.failed else "…" if span.pending else " "
     line = Text(f"{mark} ", style=ERROR if span.failed else "")
@@ -129,7 +137,8 @@ def _step_lines(run: Run, row: Row, width: int, digits: int) -> Iterator[Text]:
     if span.duration_ns is not None and step is not None:
         line.append(f"  {took(span.duration_ns)}", style=FAINT)
     yield line
-    if step is not None and (step.retries or any(one.failed for one in step.attempts[:-1])):
+    retried = step is not None and (step.retries or any(one.failed for one in step.attempts[:-1]))
+    if step is not None and (retried or (everything and step.attempts != [span])):
         indent = " " * (digits + 11) + "  " * row.depth
         for attempt in step.attempts:
             status = attempt.attributes.get(a.HTTP_RESPONSE_STATUS_CODE)

@@ -277,6 +277,7 @@ class Rows:
                 run.origin = text_of(fact, a.PLAYHEAD_RUN_ORIGIN)
         if strands:
             draft.strands += [(known.row, one, facts[0].seq, up) for one, up in strands.items()]
+        if known.trace_id and known.begins_runs(facts):
             self._change_run(known.trace_id, now_ns).serves = True
 
     # Spans

@@ -179,6 +179,7 @@ class Rows:
                 )
         if strands:
             self._insert("strand", [(known.row, one, facts[0].seq, up) for one, up in strands.items()])
+        if known.begins_runs(facts):
             self._db.execute(
                 "UPDATE run SET mode = 'service' WHERE trace_id = ? AND mode = 'record'",
                 (known.trace_id,),
