@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from playhead_receiver.errands import serve
 from playhead_receiver.store import Upkeep
+from playhead_receiver.store.history import History
 from playhead_receiver.store.retention import Policy, apply, names_of_runs
 from playhead_receiver.threads import Worker
 from playhead_replay.forks.workspace import sweep
@@ -28,8 +29,8 @@ EVERY_S = 600.0
 class Keeper(Worker):
     """The thread that sums up runs, joins their frames, and deletes what ``policy`` does not keep.
 
-    With forks it deletes their folders. It does errands too, what others want done at its data folder.
-    Intake goes first.
+    What services did for no request ages out by ``history``. With forks it deletes their folders.
+    It does errands too, what others want done at its data folder. Intake goes first.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Keeper(Worker):
         store: Upkeep,
         data_dir: Path,
         policy: Policy | None = None,
+        history: History | None = None,
         note: Callable[[str, str], None] = lambda _by, _trace_id: None,
     ) -> None:
         """``note`` is told who deletes a run, and its trace id."""
@@ -45,6 +47,7 @@ class Keeper(Worker):
         self._store = store
         self._data_dir = data_dir
         self._policy = policy
+        self._history = history
         self._next_s = time.monotonic()
         self._failed: Exception | None = None
 
@@ -64,6 +67,9 @@ class Keeper(Worker):
                 self._keep()
 
     def _keep(self) -> None:
+        history, roll = self._history, self._store.roll
+        if history is not None:
+            self._try(lambda: roll(history))
         if self._try(self._store.sum_up):
             return
         if self._policy is not None and time.monotonic() >= self._next_s:

@@ -27,6 +27,7 @@ from playhead_receiver.listening import HttpServer, Tls, bracketed, is_loopback,
 from playhead_receiver.lock import WriterLock
 from playhead_receiver.references import References
 from playhead_receiver.store import Upkeep, open_store
+from playhead_receiver.store.history import History
 from playhead_receiver.store.retention import Policy
 from playhead_semconv.errors import ConfigurationError, UsageError
 
@@ -59,10 +60,11 @@ class Receiver:
     token is needed where ``token`` is given, where ``host`` is not loopback, and, if ``guarded``, from
     when the folder has one. Who may read the folder then finds one in the lock file.
     ``limit_bytes``: the largest request, after decompression. ``policy``: how long runs are kept; None:
-    for ever. ``faces``: what other viewers are given. ``references``: places of what spans refer to.
-    ``apart``: spans may be read in a process of their own. ``search``: what is stored is indexed.
-    ``say``: hears of destinations that nothing gets through to. ``lock``, ``listener``: the lock of the
-    folder and a socket that listens for HTTP, where they are had already; it lets go of both.
+    for ever. ``history``: what is kept of a service's own run; None: all. ``faces``: what other viewers
+    are given. ``references``: places of what spans refer to. ``apart``: spans may be read in a process
+    of their own. ``search``: what is stored is indexed. ``say``: hears of destinations that nothing gets
+    through to. ``lock``, ``listener``: the lock of the folder and a socket that listens for HTTP, where
+    they are had already; it lets go of both.
 
     Errors of `start`: `StoreBusy` if another receiver writes to the directory, `StoreUnavailable`,
     `UsageError` if a port is taken, `ConfigurationError` if ``host`` is not loopback and there is no
@@ -85,6 +87,7 @@ class Receiver:
         tls: Tls | None = None,
         limit_bytes: int = MAX_BYTES,
         policy: Policy | None = None,
+        history: History | None = None,
         faces: Limits = Limits(),  # noqa: B008, frozen
         references: References | None = None,
         apart: bool = False,
@@ -105,6 +108,7 @@ class Receiver:
         self._tls = tls
         self._limit_bytes = limit_bytes
         self._policy = policy
+        self._history = history
         self._faces = faces
         self._references = references or References()
         self._apart = Apart() if apart else None
@@ -189,6 +193,7 @@ class Receiver:
                 self._store,
                 self._store_url,
                 self._policy,
+                self._history,
                 self._blobs_url,
                 self._apart,
                 self._search,

@@ -31,6 +31,7 @@ from playhead_semconv.boundaries import had
 from playhead_semconv.environment import is_kept
 from playhead_semconv.errors import ReplayFailed, TapeGap, TapeMissing, UsageError
 from playhead_semconv.headers import PLACEHOLDER, write_headers
+from playhead_semconv.slices import AGED_OUT
 from playhead_semconv.tapes import IndexedTape
 
 STAND_IN = "playhead-replay"
@@ -275,6 +276,12 @@ class _Again:
 def require_whole(run: Run) -> None:
     """`TapeGap` when facts of the tape are missing, `TapeMissing` when their bytes are."""
     gaps = gaps_of(run.tape)
+    if gaps and gaps[0].reason == AGED_OUT:
+        raise TapeGap(
+            f"{run.name} cannot be replayed: {gaps[0]}",
+            cause="what a service does for no request is kept for as long as process-history says",
+            hint="replay one of its requests: playhead ls",
+        )
     if gaps:
         raise TapeGap(
             f"{run.name} cannot be replayed: {gaps[0]}",

@@ -17,7 +17,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from google.protobuf.message import DecodeError
 
@@ -89,12 +89,49 @@ class StoreLike(Protocol):
         ...
 
 
+@runtime_checkable
+class AgedTape(Protocol):
+    """A tape of which something may have aged out."""
+
+    def aged(self) -> list[tuple[int, int]]:
+        """Ranges of numbers, first and last included."""
+        ...
+
+
+def without(
+    ranges: Iterable[tuple[int, int]], others: Sequence[tuple[int, int]]
+) -> Iterator[tuple[int, int]]:
+    """What of ``ranges`` is in none of the others; both ascend."""
+    rest = iter(others)
+    other = next(rest, None)
+    for first, last in ranges:
+        while other is not None and other[0] <= last:
+            if other[1] >= first:
+                if other[0] > first:
+                    yield first, other[0] - 1
+                first = other[1] + 1
+            if first > last:
+                break
+            other = next(rest, None)
+        if first <= last:
+            yield first, last
+
+
 class HeldTape(IndexedTape):
     """A tape whose facts are copied from their store once; its content is read there when asked for."""
 
     def __init__(self, tape: Tape) -> None:
         self._tape = tape
+        self._aged = tape.aged() if isinstance(tape, AgedTape) else []
         super().__init__(laid_out(tape.facts()), tape.instance)
+
+    def aged(self) -> list[tuple[int, int]]:
+        """Ranges of numbers whose facts have aged out of the store; they are no gaps."""
+        return self._aged
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """Missing ranges of sequence numbers, first and last included."""
+        return list(without(super().gaps(), self._aged))
 
     def read(self, content: Content) -> bytes:
         """The bytes of a content of this tape."""

@@ -58,6 +58,10 @@ class Settings:
         "success=7d failure=30d flagged=90d test=1d",
         "How long runs are kept after their end, by `playhead up` and `playhead gc`: see below; or off.",
     )
+    process_history: str = _setting(
+        "1h 64MiB",
+        "What `playhead up` keeps of what a service does for no request: see below; or off.",
+    )
     store: str = _setting(
         "", "Database that keeps the runs, a postgresql:// URL. Default: the data folder does."
     )

@@ -22,6 +22,9 @@ from playhead_semconv.tapes import IndexedTape, MemoryTape
 
 T = TypeVar("T", bound=Tape)
 
+AGED_OUT = "aged out"
+"""Reason of a gap that is no loss: what a service did for no request is not kept for ever."""
+
 _NEWS = (a.PLAYHEAD_RUN_MODULES, a.PLAYHEAD_RUN_IMPORTED)
 """What a heartbeat or an exit fact says of a program, whatever it does."""
 
@@ -81,7 +84,9 @@ def slice_of(tape: T, trace_id: bytes) -> T | SlicedTape:
     wanted = {fact.lane for fact in asked if fact.trace_id == trace_id}
     boot_end = asked[0].seq
     if not wanted:
-        return SlicedTape(tape, _numbered(tape, [one for one in facts if one.lane not in roots], []))
+        own = [one for one in facts if one.lane not in roots]
+        aged = tape.aged() if isinstance(tape, IndexedTape) else []
+        return SlicedTape(tape, _numbered(tape, own, [], aged))
     own: list[Fact] = []
     for fact in facts:
         root = roots.get(fact.lane)
@@ -157,25 +162,59 @@ def _of_process(fact: Fact) -> Fact:
     return fact
 
 
-def _numbered(tape: Tape, kept: Sequence[Fact], spared: Sequence[tuple[int, int]]) -> list[Fact]:
-    """``kept`` numbered from 0; facts that were lost outside of the ``spared`` ranges leave a hole."""
+def _numbered(
+    tape: Tape,
+    kept: Sequence[Fact],
+    spared: Sequence[tuple[int, int]],
+    aged: Sequence[tuple[int, int]] = (),
+) -> list[Fact]:
+    """``kept`` numbered from 0; facts that were lost outside of the ``spared`` ranges leave a hole.
+
+    So do those that have ``aged`` out; a fact behind such a hole declares it.
+    """
     lost = (
         (first, last)
         for first, last in _holes(tape)
         if not any(start <= first and last < end for start, end in spared)
     )
-    hole = next(lost, None)
+    lost_holes, aged_holes = _Holes(lost), _Holes(aged)
     numbered: list[Fact] = []
-    shift = 0
-    for place, fact in enumerate(kept):
-        while hole is not None and hole[0] < fact.seq:
-            shift += hole[1] - hole[0] + 1
-            hole = next(lost, None)
+    number = 0
+    for fact in kept:
+        number += lost_holes.before(fact.seq)
+        gone = aged_holes.before(fact.seq)
+        if gone:
+            number += gone
+            said = {
+                a.PLAYHEAD_GAP_FIRST: number - gone,
+                a.PLAYHEAD_GAP_LAST: number - 1,
+                a.PLAYHEAD_GAP_REASON: AGED_OUT,
+            }
+            gap = Fact(fact.time_ns, 0, e.PLAYHEAD_GAP, attributes=said)
+            numbered.append(msgspec.structs.replace(gap, instance=fact.instance, seq=number))
+            number += 1
         attributes = fact.attributes
         if a.PLAYHEAD_PROCESS_LAST_SEQ in attributes:
-            attributes = {**attributes, a.PLAYHEAD_PROCESS_LAST_SEQ: place + shift}
-        numbered.append(msgspec.structs.replace(fact, seq=place + shift, attributes=attributes))
+            attributes = {**attributes, a.PLAYHEAD_PROCESS_LAST_SEQ: number}
+        numbered.append(msgspec.structs.replace(fact, seq=number, attributes=attributes))
+        number += 1
     return numbered
+
+
+class _Holes:
+    """Ranges of numbers, ascending, taken one after the other."""
+
+    def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
+        self._rest = iter(ranges)
+        self._next = next(self._rest, None)
+
+    def before(self, seq: int) -> int:
+        """How many numbers there are before ``seq``, in the ranges that were not taken yet."""
+        count = 0
+        while self._next is not None and self._next[0] < seq:
+            count += self._next[1] - self._next[0] + 1
+            self._next = next(self._rest, None)
+        return count
 
 
 def _holes(tape: Tape) -> Iterable[tuple[int, int]]:

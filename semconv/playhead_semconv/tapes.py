@@ -139,6 +139,10 @@ class IndexedTape:
             expected = seq + 1
         return missing
 
+    def aged(self) -> list[tuple[int, int]]:
+        """Ranges of numbers whose facts have aged out of a store; they are no gaps."""
+        return []
+
     def require_whole(self) -> None:
         """`TapeGap` if a fact is missing."""
         gaps = self.gaps()

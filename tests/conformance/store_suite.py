@@ -2,6 +2,7 @@
 
 from conformance.suite.contents import Contents
 from conformance.suite.damage import Damage
+from conformance.suite.history import Ageing
 from conformance.suite.keeping import Keeping
 from conformance.suite.listing import Listing
 from conformance.suite.ordering import Ordering
@@ -11,5 +12,7 @@ from conformance.suite.summaries import Summaries
 from conformance.suite.upkeep import InOrder
 
 
-class StoreSuite(Keeping, Ordering, Contents, Summaries, Listing, Services, Processes, InOrder, Damage):
+class StoreSuite(
+    Keeping, Ordering, Contents, Summaries, Listing, Services, Processes, Ageing, InOrder, Damage
+):
     """``engine``: a name in `conformance.engines.ENGINES`."""

@@ -196,7 +196,7 @@ def test_a_store_of_version_8_learns_which_blobs_it_needs(tmp_path: Path):
     store.commit(Batch([span_of(b"i" * 16, 1)], [needed]))
     store.close()
     with closing(apsw.Connection(str(tmp_path / "store.sqlite"))) as connection:
-        connection.execute("DROP TABLE blob_use; DROP INDEX span_bundle")
+        connection.execute("DROP TABLE blob_use; DROP TABLE aged; DROP INDEX span_bundle")
         connection.pragma("user_version", 8)
     store = open_store(tmp_path)
     assert list(store.verify()) == []

@@ -21,6 +21,7 @@ from playhead_receiver.intake.export import Counted, Intake
 from playhead_receiver.keeping import Keeper
 from playhead_receiver.lock import WriterLock
 from playhead_receiver.store import Upkeep, open_store
+from playhead_receiver.store.history import History
 from playhead_receiver.store.naming import place_of_tenant
 from playhead_receiver.store.retention import Policy
 from playhead_receiver.store.sqlite.schema import FILE
@@ -66,6 +67,7 @@ class Tenants:
         store: Upkeep,
         url: str = "",
         policy: Policy | None = None,
+        history: History | None = None,
         blobs: str = "",
         apart: Apart | None = None,
         search: bool = True,
@@ -76,6 +78,7 @@ class Tenants:
         self._data_dir = data_dir
         self._url = url
         self._policy = policy
+        self._history = history
         self._blobs = blobs
         self._apart = apart
         self._search = search
@@ -108,12 +111,12 @@ class Tenants:
             return dict(self._houses)
 
     def start(self, known: Collection[str] = ()) -> None:
-        """Begin to index and to sum up, and where there is a policy, to keep to it for all tenants.
+        """Begin to index and to sum up, and where what is kept is bounded, to do so for all tenants.
 
         ``known``: tenants that may have something in the database; folders are found by themselves.
         """
         self.own.start()
-        if self._policy is None:
+        if self._policy is None and self._history is None:
             return
         found = {path.parent.name for path in (self._data_dir / FOLDER).glob(f"*/{FILE}")}
         for tenant in sorted(set(known) - {""} if self._url else found):
@@ -145,5 +148,5 @@ class Tenants:
 
     def _house(self, tenant: str, store: Upkeep, folder: Path, lock: WriterLock | None = None) -> House:
         intake = Intake(store, self._budget, self._counted, self._apart)
-        keeper = Keeper(store, folder, self._policy, partial(self._note, tenant))
+        keeper = Keeper(store, folder, self._policy, self._history, partial(self._note, tenant))
         return House(store, intake, Indexer(store) if self._search else None, keeper, lock)

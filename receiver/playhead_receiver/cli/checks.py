@@ -19,6 +19,7 @@ from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.views.words import count, size
 from playhead_receiver.indexing import FAR_BEHIND
 from playhead_receiver.lock import running
+from playhead_receiver.store.history import history_of
 from playhead_receiver.store.retention import policy_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -26,6 +27,7 @@ from playhead_semconv.boundaries import BOUNDARIES, Boundary, has, selected
 from playhead_semconv.coverage import WRAP
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.folds import level_of
+from playhead_semconv.slices import AGED_OUT
 
 if TYPE_CHECKING:
     from playhead_replay import Run
@@ -177,6 +179,9 @@ def check_run(run: Run) -> Iterator[Finding]:
     if redacted:
         yield Finding("good", f"{count(redacted, 'value')} redacted")
     for gap in run.gaps:
+        if gap.reason == AGED_OUT:
+            yield Finding("warning", f"{gap}: what a service does for no request is not kept for ever")
+            continue
         yield Finding("bad", f"{gap}: it cannot be replayed", "playhead spool push")
     script = run.command.script_path(Path(run.command.cwd or "."))
     if script is not None and script.is_file():
@@ -294,5 +299,6 @@ def check_settings(session: Session) -> Iterator[Finding]:
         if chosen:
             yield Finding("good", f"{count(chosen, 'setting')} changed (playhead doctor --config)")
         policy_of(session.settings.retention)
+        history_of(session.settings.process_history)
     except PlayheadError as problem:
         yield Finding("bad", problem.what, problem.hint)

@@ -147,9 +147,14 @@ def offloads(batch: Batch) -> bool:
     )
 
 
+def offloaded_at(offloaded: bytes | None) -> dict[int, bytes]:
+    """Which bodies of a `FactRun` lie in the blobs: number → digest."""
+    return {} if offloaded is None else decoded(_decode_digests, offloaded)
+
+
 def blob_digests(offloaded: bytes | None) -> set[bytes]:
     """Digests of the blobs that a `FactRun` needs."""
-    return set() if offloaded is None else set(decoded(_decode_digests, offloaded).values())
+    return set(offloaded_at(offloaded).values())
 
 
 def bare_run(data: bytes) -> list[Fact]:
@@ -159,7 +164,7 @@ def bare_run(data: bytes) -> list[Fact]:
 
 def pack_bare(facts: list[Fact], offloaded: bytes | None) -> tuple[bytes, bytes | None]:
     """Frame and blobs of what `bare_run` gave and was changed since: bodies may have gone."""
-    places = {} if offloaded is None else decoded(_decode_digests, offloaded)
+    places = offloaded_at(offloaded)
     kept = {fact.seq: places[fact.seq] for fact in facts if fact.body and fact.seq in places}
     return compress(_encode_facts(facts)), _encode_facts(kept) if kept else None
 
@@ -169,7 +174,7 @@ def open_run(data: bytes, offloaded: bytes | None, blobs: Blobs) -> list[Fact]:
     facts = bare_run(data)
     if offloaded is None:
         return facts
-    places = decoded(_decode_digests, offloaded)
+    places = offloaded_at(offloaded)
     for place, fact in enumerate(facts):
         digest = places.get(fact.seq)
         if digest is not None and fact.body is not None:

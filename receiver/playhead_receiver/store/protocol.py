@@ -214,6 +214,10 @@ class StoredTape(Tape, Protocol):
         """Numbers that were given and are not here: ranges, first and last included."""
         ...
 
+    def aged(self) -> list[tuple[int, int]]:
+        """Numbers that were here and have aged out (`Upkeep.roll`): ranges; they are no gaps."""
+        ...
+
 
 class Store(Protocol):
     """Keeps what was acknowledged.

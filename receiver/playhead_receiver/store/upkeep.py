@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import msgspec
 
 from playhead_receiver.store.keys import Need
 from playhead_receiver.store.protocol import Store
+
+if TYPE_CHECKING:
+    from playhead_receiver.store.history import History
 
 HELD = "held"
 """Mark of a run that is never deleted."""
@@ -102,6 +105,14 @@ class Upkeep(Store, Protocol):
         """Bring summaries of runs up to date, at most ``limit``; how many were not.
 
         Lists are right without it, and slower the more runs have changed since.
+        """
+        ...
+
+    def roll(self, kept: History) -> int:
+        """Let what services did for no request age out, some of it; 0 when that is all for now.
+
+        What goes is declared (`StoredTape.aged`). What came before the first request stays, and so do
+        facts that others need: what they go on from, names of lanes, starts of spans that have not come.
         """
         ...
 

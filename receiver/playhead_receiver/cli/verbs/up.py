@@ -86,6 +86,7 @@ def command(
     from playhead_receiver.references import References
     from playhead_receiver.server import Receiver
     from playhead_receiver.store.costs import load_prices
+    from playhead_receiver.store.history import history_of
     from playhead_receiver.store.retention import policy_of
 
     settings = session.settings
@@ -106,6 +107,7 @@ def command(
         tls=_tls(tls_cert, tls_key, tls_client_ca),
         limit_bytes=max_request_mib << 20,
         policy=policy_of(settings.retention),
+        history=history_of(settings.process_history),
         faces=Limits(
             settings.jaeger_attribute_bytes, settings.tempo_attribute_bytes, settings.public_url
         ),

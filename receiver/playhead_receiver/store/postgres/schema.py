@@ -9,7 +9,7 @@ import psycopg
 from playhead_receiver.store.sql.blob_uses import note_uses
 from playhead_semconv.errors import StoreUnavailable
 
-VERSION = 6
+VERSION = 7
 
 _PLACES = """
 -- Where large bodies lie that are not in `blob`, and whose they are.
@@ -27,6 +27,12 @@ ALTER TABLE signature ALTER COLUMN keys SET STORAGE EXTERNAL;
 _BLOB_USES = """
 -- Which blobs a frame of facts needs.
 CREATE TABLE blob_use(digest bytea NOT NULL, position bigint NOT NULL, PRIMARY KEY(digest, position));
+"""
+
+_AGED = """
+-- Which facts were here and have aged out.
+CREATE TABLE aged(
+    instance bigint NOT NULL, first bigint NOT NULL, last bigint NOT NULL, PRIMARY KEY(instance, first));
 """
 
 _INDEX_AGAIN = """
@@ -157,6 +163,7 @@ ALTER TABLE fact_run ALTER COLUMN data SET STORAGE EXTERNAL;
     + _PLACES
     + _SIGNATURES
     + _BLOB_USES
+    + _AGED
 )
 
 
@@ -177,6 +184,7 @@ MIGRATIONS: dict[int, str | Callable[[psycopg.Connection], None]] = {
     3: _SIGNATURES + _INDEX_AGAIN,
     4: _to_5,
     5: "CREATE INDEX span_bundle ON span(bundle)",
+    6: _AGED + r"INSERT INTO strand SELECT DISTINCT instance, '\x21'::bytea, 0, NULL::bytea FROM strand",
 }
 """What makes the next schema of each one, as SQL or a function; forward only."""
 

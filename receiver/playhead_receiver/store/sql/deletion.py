@@ -41,7 +41,7 @@ from playhead_semconv.facts import Content, Fact, digest_of
 from playhead_semconv.folds import is_inbound
 from playhead_semconv.slices import lanes_of
 
-_OF_AN_INSTANCE = ("fact_run", "fact_range", "content", "blob_part", "exchange", "strand")
+_OF_AN_INSTANCE = ("fact_run", "fact_range", "aged", "content", "blob_part", "exchange", "strand")
 
 
 class Deletion:
@@ -181,7 +181,7 @@ class Deletion:
         ).get
         runs: list[Any] = list(
             self._db.execute(
-                "SELECT position, last - first + 1, data, blobs FROM fact_run WHERE instance = ?"
+                "SELECT position, first, last, data, blobs FROM fact_run WHERE instance = ?"
                 " ORDER BY first",
                 (instance,),
             )
@@ -199,8 +199,8 @@ class Deletion:
             "SELECT coalesce(sum(last - first + 1), 0) FROM fact_range WHERE instance = ?", (instance,)
         ).get
         self.facts += int(found)
-        for position, count, *_ in runs:
-            self._unsearch_facts(position, count)
+        for position, first, last, *_ in runs:
+            self._unsearch_facts(position, last, range(first, last + 1))
             self._db.execute("DELETE FROM blob_use WHERE position = ?", (position,))
         for table in _OF_AN_INSTANCE:
             self._delete(table, "instance", instance)
@@ -208,8 +208,8 @@ class Deletion:
 
     def _empty_facts(self, instance: int, traces: set[bytes], runs: list[Any]) -> None:
         """Take the content out of facts of these runs, but what facts of other runs go on from."""
-        runs = [run for run in runs if _is_readable(run[2])]
-        lanes = lanes_of((fact for _, _, data, _ in runs for fact in bare_run(data)), traces)
+        runs = [run for run in runs if _is_readable(run[3])]
+        lanes = lanes_of((fact for *_, data, _ in runs for fact in bare_run(data)), traces)
 
         def goes(fact: Fact) -> bool:
             # What is read in a lane of a request bears no trace.
@@ -220,21 +220,20 @@ class Deletion:
         grows = True
         while grows:
             before = len(needed)
-            for _, _, data, _ in runs:
+            for *_, data, _ in runs:
                 for fact in bare_run(data):
                     body = fact.body
                     if body is not None and (not goes(fact) or body.digest in needed):
                         needed |= {one for one in (body.base, body.digest) if one}
             grows = len(needed) > before
-        for position, _, data, blobs in runs:
+        for position, _, last, data, blobs in runs:
             facts = bare_run(data)
             emptied = [_emptied(fact, needed) if goes(fact) else fact for fact in facts]
             if emptied == facts:
                 continue
-            self._unsearch_facts(
-                position, len(facts), [one != fact for one, fact in zip(emptied, facts, strict=True)]
-            )
-            self.facts += sum(one != fact for one, fact in zip(emptied, facts, strict=True))
+            changed = [fact.seq for one, fact in zip(emptied, facts, strict=True) if one != fact]
+            self._unsearch_facts(position, last, changed)
+            self.facts += len(changed)
             packed, left = pack_bare(emptied, blobs)
             self._db.execute(
                 "UPDATE fact_run SET data = ?, blobs = ? WHERE position = ?", (packed, left, position)
@@ -248,11 +247,10 @@ class Deletion:
 
     # Rows
 
-    def _unsearch_facts(self, position: int, count: int, which: Sequence[bool] | None = None) -> None:
-        first = position - count + 1
-        for place in range(count):
-            if which is None or which[place]:
-                self._unsearch(first + place, fact=True)
+    def _unsearch_facts(self, position: int, last: int, seqs: Iterable[int]) -> None:
+        """Facts of a frame, by its position and the last number in it."""
+        for seq in seqs:
+            self._unsearch(position - last + seq, fact=True)
 
     def _unsearch(self, row: int, *, fact: bool) -> None:
         self._db.execute("INSERT INTO unsearch VALUES (?, ?)", (row, fact))

@@ -12,12 +12,14 @@ from typing import Generic, TypeVar
 from playhead_receiver.store.cutting import Cutter
 from playhead_receiver.store.faults import OF_ONE_RUN
 from playhead_receiver.store.fold import SpanRow
+from playhead_receiver.store.history import History
 from playhead_receiver.store.protocol import Change, Query, RunSummary, StoredSpan
 from playhead_receiver.store.resolve import resolve
 from playhead_receiver.store.shelves import Shelves
 from playhead_receiver.store.sql.blob_uses import unused
 from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.deletion import Deletion
+from playhead_receiver.store.sql.history import Rolling
 from playhead_receiver.store.sql.part import part_of_run
 from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.sql.runs import Runs
@@ -59,6 +61,7 @@ class SqlStore(Generic[D]):
         self._writer = writer
         self._runs = Runs(reader)
         self._cutter = Cutter()
+        self._rolling = Rolling(reader)
         self._on_close = on_close
         self._set_aside: dict[bytes, int] = {}
         """Runs that cannot be summed up, and the position at which that was tried."""
@@ -161,6 +164,14 @@ class SqlStore(Generic[D]):
             if self._set_aside.get(one.run.row.trace_id) != one.run.stale:
                 self._set_aside.pop(one.run.row.trace_id, None)
         return len(made)
+
+    def roll(self, kept: History) -> int:
+        """Let what services did for no request age out, some of it; 0 when that is all for now."""
+        errands = self._errands()
+        read, dropped = self._rolling.step(kept, lambda act: errands.run(act, forgets=False))
+        if dropped.blobs:
+            self._delete_blobs(dropped.blobs)
+        return read
 
     def set_aside(self) -> int:
         """How many runs `sum_up` goes past, as something in them cannot be summed up."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.sql.tape import SqlTape
-from playhead_receiver.store.strands import LANE_BYTES, NEWS, UNKNOWN, lane_strand
+from playhead_receiver.store.strands import LANE_BYTES, NEWS, TRACE_BYTES, UNKNOWN, lane_strand
 from playhead_semconv.facts import Fact
 from playhead_semconv.folds import is_inbound
 from playhead_semconv.seams import Tape
@@ -20,7 +21,7 @@ AT_ONCE = 256
 def part_of_run(reader: Reader, tape: SqlTape, trace_id: bytes) -> Tape:
     """Of ``tape`` what the run of a trace needs; all of it where nobody knows what that is."""
     instance = reader.instance_id(tape.instance)
-    strands = _Strands(reader, instance)
+    strands = Strands(reader, instance)
     wanted = strands.below(trace_id)
     if not wanted or strands.stretches([UNKNOWN]):
         return tape
@@ -49,7 +50,7 @@ def _boot(facts: Iterable[Fact]) -> Iterator[Fact]:
             return
 
 
-class _Strands:
+class Strands:
     """The strands of one process."""
 
     def __init__(self, reader: Reader, instance: int | None) -> None:
@@ -76,6 +77,55 @@ class _Strands:
             self._of_request[lane] = self._reaches_trace(lane)
         return self._of_request[lane]
 
+    def traces_of(self, lanes: Iterable[int]) -> dict[int, set[bytes]]:
+        """The traces whose requests each of these lanes lies below; empty for those of the process."""
+        above: dict[bytes, set[bytes]] = {}
+        new = {lane_strand(lane) for lane in lanes}
+        while new:
+            above |= {one: set() for one in new}
+            for some in _portions(new):
+                rows = self._reader.all(
+                    "SELECT DISTINCT strand, above FROM strand WHERE instance = ? AND above IS NOT NULL"
+                    f" AND strand IN (?{', ?' * (len(some) - 1)})",
+                    (self._instance, *some),
+                )
+                for one, upper in rows:
+                    above[one].add(upper)
+            upper = {one for some in new for one in above[some] if len(one) == LANE_BYTES}
+            new = upper - above.keys()
+        return {lane: _traces_above(lane_strand(lane), above) for lane in lanes}
+
+    def said_in(self, strands: Iterable[bytes], but: Collection[int]) -> set[bytes]:
+        """Those of ``strands`` of which there are facts in stretches that do not begin at ``but``."""
+        found: set[bytes] = set()
+        others = f" AND first NOT IN (?{', ?' * (len(but) - 1)})" if but else ""
+        for column in ("strand", "above"):
+            for some in _portions(strands):
+                rows = self._reader.all(
+                    f"SELECT DISTINCT {column} FROM strand WHERE instance = ?"
+                    f" AND {column} IN (?{', ?' * (len(some) - 1)}){others}",
+                    (self._instance, *some, *but),
+                )
+                found.update(row[0] for row in rows)
+        return found
+
+    def left_of_deleted(self) -> list[bytes]:
+        """Traces of facts that are here, of which there is no run."""
+        rows = self._reader.all(
+            "SELECT DISTINCT strand FROM strand WHERE instance = ? AND length(strand) = ?"
+            " AND NOT EXISTS (SELECT 1 FROM run WHERE run.trace_id = strand.strand)",
+            (self._instance, TRACE_BYTES),
+        )
+        return [row[0] for row in rows]
+
+    def first_request(self) -> int | None:
+        """Where the stretch begins in which the first request came."""
+        found = self._reader.one(
+            "SELECT min(first) FROM strand WHERE instance = ? AND length(above) = ?",
+            (self._instance, TRACE_BYTES),
+        )
+        return None if found is None else found[0]
+
     def _reaches_trace(self, lane: int) -> bool:
         seen: set[bytes] = set()
         above = {lane_strand(lane)}
@@ -88,12 +138,30 @@ class _Strands:
         return False
 
     def _asked(self, sql: str, column: str, values: Iterable[bytes]) -> set[Any]:
-        wanted, found = list(values), set[Any]()
-        for at in range(0, len(wanted), AT_ONCE):
-            some = wanted[at : at + AT_ONCE]
+        found: set[Any] = set()
+        for some in _portions(values):
             marks = ", ".join("?" * len(some))
             rows = self._reader.all(
                 f"{sql} WHERE instance = ? AND {column} IN ({marks})", (self._instance, *some)
             )
             found.update(row[0] for row in rows)
         return found
+
+
+def _traces_above(strand: bytes, above: dict[bytes, set[bytes]]) -> set[bytes]:
+    found: set[bytes] = set()
+    waiting, seen = [strand], {strand}
+    while waiting:
+        for one in above.get(waiting.pop(), ()):
+            if len(one) == TRACE_BYTES:
+                found.add(one)
+            elif one not in seen:
+                seen.add(one)
+                waiting.append(one)
+    return found
+
+
+def _portions(values: Iterable[bytes]) -> Iterator[list[bytes]]:
+    rest = iter(values)
+    while some := list(islice(rest, AT_ONCE)):
+        yield some

@@ -168,7 +168,7 @@ class Reader:
         with self.stream() as db:
             runs: Iterator[Any] = iter(
                 db.execute(
-                    "SELECT position, last - first + 1, data, blobs FROM fact_run WHERE position > ?"
+                    "SELECT position, last, data, blobs FROM fact_run WHERE position > ?"
                     " ORDER BY position LIMIT ?",
                     (after, limit),
                 )
@@ -188,9 +188,9 @@ class Reader:
                 read_to = row[0]
                 try:
                     if is_run:
-                        last, count, data, blobs = row
-                        facts = open_run(data, blobs, self.blobs)
-                        for place, fact in enumerate(facts, last - count + 1):
+                        position, last, data, blobs = row
+                        for fact in open_run(data, blobs, self.blobs):
+                            place = position - last + fact.seq
                             if place > after:
                                 changes.append(Change(place, fact))
                                 size += len(fact.body.inline or b"") if fact.body is not None else 100

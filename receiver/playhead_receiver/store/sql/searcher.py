@@ -55,7 +55,7 @@ NEEDS = 8
 """Of more that a trace has to have, the most telling are looked for."""
 Rows: TypeAlias = Callable[[str, Sequence[Any]], Iterable[Any]]
 """What asks for rows: SQL with ``?``, and values."""
-_SAID = frozenset((e.PLAYHEAD_EXCHANGE_REQUEST, e.PLAYHEAD_EFFECT))
+SAID = frozenset((e.PLAYHEAD_EXCHANGE_REQUEST, e.PLAYHEAD_EFFECT))
 """Facts whose bodies are searched. Responses are searched as spans that they were made into."""
 PATIENCE_S = 30.0
 """How long a bundle waits for the facts that its spans refer to."""
@@ -307,7 +307,7 @@ def _whole(texts: Texts, address: int, item: Any) -> str:
 
 
 def _words_of_fact(fact: Fact) -> str:
-    if fact.name not in _SAID or fact.body is None or not fact.body.inline:
+    if fact.name not in SAID or fact.body is None or not fact.body.inline:
         return ""
     data = fact.body.inline[:LONGEST_BYTES]
     return "" if b"\0" in data[:1024] else plain_text(data)

@@ -50,6 +50,13 @@ class SqlTape:
         row = self._find()
         return [] if row is None else self._reader.instance_row(row).missing()
 
+    def aged(self) -> list[tuple[int, int]]:
+        """Numbers that were here and have aged out: ranges, first and last included."""
+        rows = self._reader.all(
+            "SELECT first, last FROM aged WHERE instance = ? ORDER BY first", (self._find(),)
+        )
+        return [(first, last) for first, last in rows]
+
     def exchange(self, id: ExchangeId) -> Exchange | None:
         """One exchange as far as its facts are here; None if its request is not."""
         place: Any = self._reader.one(

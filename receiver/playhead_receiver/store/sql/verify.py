@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Generator, Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from playhead_receiver.store.prepare import open_run
 from playhead_receiver.store.sql.blob_uses import uses_of
 from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.frames import frames_at
+from playhead_receiver.store.sql.history.dropping import joined
 from playhead_receiver.store.sql.summaries import COLUMNS, differs, stored_run
 from playhead_receiver.store.texts import PLACE_BITS, Texts, addresses_in, frame_of, items_of
 from playhead_receiver.store.upkeep import Finding
@@ -117,7 +119,7 @@ _IS_USED = "SELECT 1 FROM blob_use WHERE digest = ? AND position = ?"
 
 def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
     there: dict[int, list[tuple[int, int]]] = {}
-    members = _members(db)
+    members, aged = _members(db), _aged(db)
     rows: Any = db.execute(
         "SELECT position, fact_run.instance, first, last, data, blobs, instance.instance FROM fact_run"
         " LEFT JOIN instance ON instance.id = fact_run.instance ORDER BY fact_run.instance, first"
@@ -145,7 +147,7 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
         except Exception as problem:
             yield Finding("facts", where, _said(problem), runs)
             continue
-        if [fact.seq for fact in facts] != list(range(first, last + 1)):
+        if [fact.seq for fact in facts] != _left(first, last, aged.get(row, [])):
             yield Finding("facts", where, "the numbers are others", runs)
         for fact in facts:
             body = fact.body
@@ -157,7 +159,30 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
     noted = int(db.execute("SELECT count(*) FROM blob_use").get)
     if noted > uses:
         yield Finding("blob", "blob_use", f"{noted} uses of blobs are noted, there are {uses}")
+    for row, ranges in aged.items():
+        there[row] = joined([*there.get(row, []), *ranges])
     yield from _ranges(db, there, members)
+
+
+def _aged(db: Db) -> dict[int, list[tuple[int, int]]]:
+    """Numbers that have aged out, by process: ranges, ascending."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    rows: Any = db.execute("SELECT instance, first, last FROM aged ORDER BY instance, first")
+    for row, first, last in rows:
+        found.setdefault(row, []).append((first, last))
+    return found
+
+
+def _left(first: int, last: int, aged: list[tuple[int, int]]) -> list[int]:
+    """The numbers from ``first`` to ``last``, which both are there, that have not aged out."""
+    left: list[int] = []
+    at = first
+    for begin, end in aged[bisect_right(aged, (first, last)) :]:
+        if begin >= last:
+            break
+        left += range(at, begin)
+        at = end + 1
+    return [*left, *range(at, last + 1)]
 
 
 def _ranges(

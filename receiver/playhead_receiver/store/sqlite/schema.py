@@ -13,7 +13,7 @@ from playhead_receiver.store.sqlite.migration import to_6, to_9
 from playhead_semconv.errors import StoreUnavailable
 
 FILE = "store.sqlite"
-VERSION = 10
+VERSION = 11
 APPLICATION_ID = 0x706C6864
 BUSY_TIMEOUT_MS = 10_000
 
@@ -40,7 +40,13 @@ CREATE TABLE fact_range(
     instance INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
     PRIMARY KEY(instance, first)) WITHOUT ROWID;
 
--- Consecutive facts in one frame. position is that of the last one.
+-- Which of them were here and have aged out, see history.py; none of these is in fact_run any more.
+CREATE TABLE aged(
+    instance INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+    PRIMARY KEY(instance, first)) WITHOUT ROWID;
+
+-- Consecutive facts in one frame, but for those that have aged out. first and last are in it; position
+-- is that of the last one.
 CREATE TABLE fact_run(
     position INTEGER PRIMARY KEY,
     instance INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
@@ -63,7 +69,7 @@ CREATE TABLE exchange(
     PRIMARY KEY(instance, id)) WITHOUT ROWID;
 
 -- Of a process that serves: which stretches of facts (by their first number) hold facts of a strand,
--- and what a lane that is declared there lies below. See strands.py.
+-- and what a lane that is declared there lies below; which contents they need. See strands.py.
 CREATE TABLE strand(
     instance INTEGER NOT NULL, strand BLOB NOT NULL, first INTEGER NOT NULL, above BLOB,
     PRIMARY KEY(instance, strand, first)) WITHOUT ROWID;
@@ -178,6 +184,12 @@ MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
     """,
     8: to_9,
     9: "CREATE INDEX span_bundle ON span(bundle)",
+    10: """
+    CREATE TABLE aged(
+        instance INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL,
+        PRIMARY KEY(instance, first)) WITHOUT ROWID;
+    INSERT INTO strand SELECT DISTINCT instance, x'21', 0, NULL FROM strand;
+    """,
 }
 """What makes the next schema of each one, as SQL or a function; forward only."""
 

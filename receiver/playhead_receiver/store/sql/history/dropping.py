@@ -1,0 +1,177 @@
+"""Takes facts that have aged out from the tables, inside the writer's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from playhead_receiver.store.indexed import part_digest
+from playhead_receiver.store.prepare import bare_run, blob_digests, pack_bare
+from playhead_receiver.store.sql.blob_uses import forget_uses, uses_of
+from playhead_receiver.store.sql.db import Db
+from playhead_receiver.store.sql.history.staying import Stretch
+from playhead_receiver.store.sql.searcher import SAID
+from playhead_receiver.store.strands import needs_of, strands_of
+from playhead_semconv import events as e
+from playhead_semconv.errors import CorruptTape
+from playhead_semconv.facts import Fact
+
+AT_ONCE = 256
+
+
+class Dropped(msgspec.Struct):
+    """What a transaction took out."""
+
+    facts: int = 0
+    blobs: set[bytes] = set()
+    """Blobs that these facts needed; others may too."""
+    left: list[int] = []
+    """Stretches, by their first number, in which something may age out later."""
+
+
+def drop(db: Db, instance: int, stretches: Sequence[Stretch], measured_to: int) -> Dropped:
+    """Drop what has aged out of some stretches of a process, but of those that are not what they were.
+
+    ``measured_to``: the position up to which it is known which bodies others go on from.
+    """
+    done = Dropped(blobs=set(), left=[])
+    since = _told_since(db, instance, measured_to)
+    for stretch in stretches:
+        found: Any = db.execute(
+            "SELECT data FROM fact_run WHERE position = ? AND instance = ?", (stretch.position, instance)
+        ).get
+        if found is None:
+            continue
+        aged = stretch.aged
+        if found != stretch.data or (since and not since.isdisjoint(_told_by(aged))):
+            done.left.append(stretch.first)
+            continue
+        kept = stretch.kept
+        if aged:
+            _drop_one(db, instance, stretch, kept, aged, done)
+        if kept and stretch.waits:
+            done.left.append(kept[0].seq)
+    return done
+
+
+def _drop_one(
+    db: Db, instance: int, stretch: Stretch, kept: list[Fact], aged: list[Fact], done: Dropped
+) -> None:
+    used = blob_digests(stretch.blobs)
+    done.facts += len(aged)
+    done.blobs |= used
+    db.execute("DELETE FROM fact_run WHERE position = ?", (stretch.position,))
+    forget_uses(db, stretch.position, used)
+    _delete(db, "strand", "strand", instance, strands_of(stretch.facts), stretch.first)
+    if kept:
+        _put(db, instance, stretch, {fact.seq for fact in kept}, kept)
+    told, parts, exchanges = (
+        list[Any](),
+        list[Any](),
+        {str(one.exchange) for one in aged if one.exchange},
+    )
+    for fact in aged:
+        digest = part_digest(fact) if fact.name == e.PLAYHEAD_BLOB else None
+        if digest is not None:
+            parts.append((instance, digest, fact.seq))
+        elif fact.body is not None and fact.body.tells:
+            told.append((instance, fact.body.digest, fact.seq))
+        if fact.name in SAID and fact.body is not None:
+            row = stretch.position - stretch.last + fact.seq
+            db.execute("INSERT INTO unsearch VALUES (?, ?)", (row, True))
+    for table, rows in (("content", told), ("blob_part", parts)):
+        for row in rows:
+            db.execute(f"DELETE FROM {table} WHERE instance = ? AND digest = ? AND seq = ?", row)
+    for id in exchanges - {str(fact.exchange) for fact in kept}:
+        db.execute(
+            "DELETE FROM exchange WHERE instance = ? AND id = ? AND last <= ?",
+            (instance, id, stretch.last),
+        )
+    _say(db, instance, [fact.seq for fact in aged])
+
+
+def _put(db: Db, instance: int, stretch: Stretch, stays: set[int], kept: list[Fact]) -> None:
+    """What is left of a stretch."""
+    first, last = kept[0].seq, kept[-1].seq
+    position = stretch.position - stretch.last + last
+    data, blobs = pack_bare(
+        [fact for fact in bare_run(stretch.data) if fact.seq in stays], stretch.blobs
+    )
+    db.execute(
+        "INSERT INTO fact_run VALUES (?, ?, ?, ?, ?, ?)",
+        (position, instance, first, last, data, blobs),
+    )
+    for use in uses_of(position, blobs):
+        db.execute("INSERT INTO blob_use VALUES (?, ?)", use)
+    for strand, above in strands_of(kept).items():
+        db.execute("INSERT INTO strand VALUES (?, ?, ?, ?)", (instance, strand, first, above))
+
+
+def _say(db: Db, instance: int, numbers: list[int]) -> None:
+    """These numbers have aged out: keep that, joined with what is next to it."""
+    low, high = numbers[0], numbers[-1]
+    before: Any = db.execute(
+        "SELECT max(first) FROM aged WHERE instance = ? AND first < ?", (instance, low)
+    ).get
+    rows: Any = db.execute(
+        "SELECT first, last FROM aged WHERE instance = ? AND first >= ? AND first <= ?",
+        (instance, low if before is None else before, high + 1),
+    )
+    there = {(first, last) for first, last in rows}
+    wanted = joined([*there, *((number, number) for number in numbers)])
+    for first, _ in there.difference(wanted):
+        db.execute("DELETE FROM aged WHERE instance = ? AND first = ?", (instance, first))
+    for first, last in wanted:
+        if (first, last) not in there:
+            db.execute("INSERT INTO aged VALUES (?, ?, ?)", (instance, first, last))
+
+
+def joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges of numbers, first and last included, ascending; those that meet are one."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(last, found[-1][1])
+        else:
+            found.append((first, last))
+    return found
+
+
+def _told_since(db: Db, instance: int, position: int) -> set[bytes]:
+    """Contents that came, or were gone on from, behind a position."""
+    found: set[bytes] = set()
+    rows: Any = db.execute(
+        "SELECT data FROM fact_run WHERE position > ? AND instance = ?", (position, instance)
+    )
+    for (data,) in rows:
+        try:
+            facts = bare_run(data)
+        except CorruptTape:
+            continue
+        for fact in facts:
+            found |= needs_of(fact.body)
+        found |= _told_by(facts)
+    return found
+
+
+def _told_by(facts: Iterable[Fact]) -> set[bytes]:
+    found: set[bytes] = set()
+    for fact in facts:
+        if fact.name == e.PLAYHEAD_BLOB:
+            found.add(part_digest(fact) or b"")
+        elif fact.body is not None and fact.body.digest:
+            found.add(fact.body.digest)
+    return found - {b""}
+
+
+def _delete(db: Db, table: str, column: str, instance: int, values: Iterable[bytes], first: int) -> None:
+    wanted = list(values)
+    for at in range(0, len(wanted), AT_ONCE):
+        some = wanted[at : at + AT_ONCE]
+        db.execute(
+            f"DELETE FROM {table} WHERE instance = ? AND first = ? AND {column} IN"
+            f" (?{', ?' * (len(some) - 1)})",
+            (instance, first, *some),
+        )

@@ -1,0 +1,217 @@
+"""Lets a service's own run age out: a bounded piece of it at a time, off the acknowledgement path.
+
+What comes is measured once (decoded, and told apart from what was done for requests); what has become
+too old, or too much, is read again, decided on beside the writer, and dropped by it if it is still what
+it was. What stayed because something else needed it, and what deleted requests have left, is looked at
+again every ten minutes. All of it is begun anew where the store is opened.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from playhead_receiver.store.history import History
+from playhead_receiver.store.prepare import offloaded_at
+from playhead_receiver.store.sql.db import Db
+from playhead_receiver.store.sql.history.dropping import Dropped, drop
+from playhead_receiver.store.sql.history.measured import Process
+from playhead_receiver.store.sql.history.staying import Owners, Stretch, decide, stretch_of
+from playhead_receiver.store.sql.part import Strands
+from playhead_receiver.store.sql.reader import Reader
+from playhead_receiver.store.strands import UNKNOWN, UNNOTED
+from playhead_semconv.facts import Fact
+from playhead_semconv.folds import is_inbound
+
+STRETCHES_AT_ONCE = 64
+AT_ONCE_BYTES = 4 << 20
+"""Compressed bytes that are read and written together, unless one stretch is larger."""
+LOOKS_EVERY_S = 600.0
+
+_encode = msgspec.msgpack.Encoder().encode
+
+Run = Callable[[Callable[[Db], Dropped]], Dropped]
+
+
+class Rolling:
+    """The processes of a store that serve. Used by one thread."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._processes: dict[int, Process | None] = {}
+        """By row; None: it does not age out, as not all of its strands are known."""
+        self._measured_to = 0
+        self._due: deque[tuple[Process, int]] = deque()
+        """Stretches that are to be looked at, by their first number."""
+        self._next_look_s = 0.0
+
+    def step(self, kept: History, run: Run) -> tuple[int, Dropped]:
+        """Do some of it: how many stretches were read, none when all is done; and what went.
+
+        ``run`` does something in the writer's transaction.
+        """
+        done = Dropped(blobs=set(), left=[])
+        read = self._measure(kept)
+        if read:
+            return read, done
+        if not self._due:
+            self._collect(kept)
+        some = self._some_due()
+        if some is None:
+            return 0, done
+        process, stretches = some
+        if stretches:
+            decide(self._reader, process, stretches)
+            measured_to = self._measured_to
+            done = run(lambda db: drop(db, process.row, stretches, measured_to))
+            process.waiting.update(done.left)
+        return max(1, len(stretches)), done
+
+    # What has come
+
+    def _measure(self, kept: History) -> int:
+        """Take in what has come since; how many stretches that were."""
+        top = self._reader.position()
+        if top <= self._measured_to:
+            return 0
+        rows, now_ns = self._come_until(top), time.time_ns()
+        by_process: dict[int, list[Stretch]] = {}
+        for instance, *row in rows:
+            stretch = stretch_of(row)
+            if stretch is not None and stretch.facts:
+                by_process.setdefault(instance, []).append(stretch)
+        for row, stretches in by_process.items():
+            process = self._process(row)
+            if process is None:
+                continue
+            owners = Owners(self._reader, process, (one for some in stretches for one in some.facts))
+            for stretch in stretches:
+                own = [fact for fact in stretch.facts if owners.is_own(fact)]
+                process.add(stretch.facts, _stored_bytes(stretch, own), now_ns, kept)
+        self._measured_to = rows[-1][1] if rows else top
+        return len(rows)
+
+    def _come_until(self, top: int) -> list[tuple[Any, ...]]:
+        sizes = self._reader.all(
+            "SELECT position, length(data) FROM fact_run WHERE position > ?"
+            " AND position <= ? AND EXISTS (SELECT 1 FROM strand"
+            " WHERE strand.instance = fact_run.instance) ORDER BY position LIMIT ?",
+            (self._measured_to, top, STRETCHES_AT_ONCE),
+        )
+        some = _within(sizes)
+        if not some:
+            return []
+        marks = ", ".join("?" * len(some))
+        return self._reader.all(
+            "SELECT instance, position, first, last, data, blobs FROM fact_run"
+            f" WHERE position IN ({marks}) ORDER BY position",
+            some,
+        )
+
+    def _process(self, row: int) -> Process | None:
+        if row not in self._processes:
+            self._processes[row] = self._recall(row)
+        return self._processes[row]
+
+    def _recall(self, row: int) -> Process | None:
+        strands = Strands(self._reader, row)
+        first = strands.first_request()
+        found = self._reader.one("SELECT instance, trace_id FROM instance WHERE id = ?", (row,))
+        if first is None or found is None or strands.stretches([UNKNOWN, UNNOTED]):
+            return None
+        for stretch in self._read(row, [first]):
+            for fact in stretch.facts:
+                if is_inbound(fact):
+                    return Process(row, found[0], found[1], fact.seq)
+        return None
+
+    # What is to go
+
+    def _collect(self, kept: History) -> None:
+        """Find what is over, and now and then what may be since something else has gone."""
+        looks = time.monotonic() >= self._next_look_s
+        if looks:
+            self._next_look_s = time.monotonic() + LOOKS_EVERY_S
+        for process in self._processes.values():
+            if process is None:
+                continue
+            for chunk in process.over(kept):
+                rows = self._reader.all(
+                    "SELECT first FROM fact_run WHERE instance = ? AND first >= ? AND first <= ?"
+                    " ORDER BY first DESC",
+                    (process.row, chunk.first, chunk.last),
+                )
+                self._due.extend((process, first) for (first,) in rows)
+            if looks:
+                again = process.waiting | self._left_of_deleted(process)
+                process.waiting = set()
+                self._due.extend((process, first) for first in sorted(again, reverse=True))
+
+    def _left_of_deleted(self, process: Process) -> set[int]:
+        """Stretches in which facts of deleted requests lie."""
+        strands = Strands(self._reader, process.row)
+        found: set[int] = set()
+        for trace_id in strands.left_of_deleted():
+            found.update(strands.stretches([trace_id, *strands.below(trace_id)]))
+        return found
+
+    def _some_due(self) -> tuple[Process, list[Stretch]] | None:
+        """The next stretches of one process that are to be looked at, the newest first."""
+        if not self._due:
+            return None
+        process = self._due[0][0]
+        firsts: list[int] = []
+        for owner, first in islice(self._due, STRETCHES_AT_ONCE):
+            if owner is not process:
+                break
+            firsts.append(first)
+        marks = ", ".join("?" * len(firsts))
+        sizes = dict(
+            self._reader.all(
+                f"SELECT first, length(data) FROM fact_run WHERE instance = ? AND first IN ({marks})",
+                (process.row, *firsts),
+            )
+        )
+        some = _within([(first, sizes.get(first, 0)) for first in firsts])
+        for _ in some:
+            self._due.popleft()
+        return process, sorted(self._read(process.row, some), key=lambda stretch: -stretch.first)
+
+    def _read(self, row: int, firsts: Sequence[int]) -> Iterator[Stretch]:
+        marks = ", ".join("?" * len(firsts))
+        rows = self._reader.all(
+            "SELECT position, first, last, data, blobs FROM fact_run"
+            f" WHERE instance = ? AND first IN ({marks})",
+            (row, *firsts),
+        )
+        for found in rows:
+            stretch = stretch_of(found)
+            if stretch is not None and stretch.facts:
+                yield stretch
+
+
+def _stored_bytes(stretch: Stretch, own: Sequence[Fact]) -> int:
+    """What some facts of a stretch take, as they are stored: a share of its frame, and their blobs."""
+    if not own:
+        return 0
+    share = len(_encode(own)) / max(1, len(_encode(stretch.facts)))
+    elsewhere = offloaded_at(stretch.blobs)
+    blobs = sum(fact.body.size for fact in own if fact.seq in elsewhere and fact.body is not None)
+    return max(1, round(len(stretch.data) * share)) + blobs
+
+
+def _within(sizes: Sequence[tuple[Any, ...]]) -> list[int]:
+    """The first of these that have no more than is read at once, one at least. Each with its size."""
+    some: list[int] = []
+    taken = 0
+    for one, size in sizes:
+        taken += size
+        if some and taken > AT_ONCE_BYTES:
+            break
+        some.append(one)
+    return some
