@@ -21,8 +21,22 @@ GAIN = 4
 """An extension is worth it when its base saves at least a quarter of the body."""
 
 
+NEAR_BYTES = 64
+"""How much less of a body may be shared for it to go on from an earlier one."""
+
+
 Redact = Callable[[bytes, int], tuple[bytes, int]]
 """A body, and up to where it is known to hold no credential → the body without, and how many it held."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """What a body goes on from: the first ``shared`` bytes of another one."""
+
+    digest: bytes
+    shared: int
+    above: _Origin | None
+    """What that one goes on from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +49,7 @@ class _Kept:
     content: Content
     count: int
     """How many credentials it holds."""
+    origin: _Origin | None
 
 
 class Bodies:
@@ -65,11 +80,14 @@ class Bodies:
         if base is not None and not (clean and written is body):
             shared = common_prefix(base.written, written)
         digest, size = own if written is body else digest_of(written), len(written)
+        origin: _Origin | None = None
         if base is None or shared * GAIN < size or base.content.digest == digest:
             content = Content(digest, size, written)
         else:
-            content = Content(digest, size, written[shared:], base.content.digest, shared)
-        self._keep(own, _Kept(body, written, content, count))
+            origin = _first_of(base, shared)
+            shared = origin.shared
+            content = Content(digest, size, written[shared:], origin.digest, shared)
+        self._keep(own, _Kept(body, written, content, count, origin))
         return written, content, count
 
     def forget(self) -> None:
@@ -98,6 +116,18 @@ class Bodies:
             except KeyError:
                 return
             self._bytes -= len(dropped.body)
+
+
+def _first_of(base: _Kept, shared: int) -> _Origin:
+    """The first body that has the first ``shared`` bytes of ``base``, or nearly.
+
+    Bodies that share a prompt all go on from one, not each from the last: to read it takes one step, and
+    one is kept for all of them.
+    """
+    digest, above, taken = base.content.digest, base.origin, shared
+    while above is not None and shared - above.shared <= NEAR_BYTES:
+        digest, taken, above = above.digest, min(taken, above.shared), above.above
+    return _Origin(digest, taken, above)
 
 
 def common_prefix(left: bytes, right: bytes, at_least: int = 0) -> int:

@@ -95,3 +95,20 @@ def test_a_body_is_redacted_before_it_is_a_base():
     assert b"secret" not in again
     assert extended.base == content.digest
     assert read([content, extended]) == [written, again]
+
+
+def test_bodies_that_share_a_beginning_go_on_from_the_first_that_had_it():
+    bodies, prompt = Bodies(clean), b"x" * 3000
+    first = bodies.written(prompt)[1]
+    asked = [bodies.written(prompt + b"poll %d" % number + b"y" * 200) for number in range(20)]
+    assert {content.base for _, content, _ in asked} == {first.digest}
+    talk, turns = prompt, []
+    for number in range(20):
+        talk += b"turn %d" % number + b"z" * 200
+        turns.append(bodies.written(talk))
+    told = [content for _, content, _ in turns]
+    assert [one.base for one in told] == [first.digest, *(one.digest for one in told[:-1])]
+    last = bodies.written(prompt + b"another" * 30)
+    assert last[1].base == first.digest
+    pieces = [first, *(content for _, content, _ in [*asked, *turns, last])]
+    assert read(pieces) == [prompt, *(body for body, _, _ in [*asked, *turns, last])]
