@@ -19,6 +19,7 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from playhead_semconv import attributes as a
+from playhead_semconv.counts import MOST
 from playhead_semconv.dialects import in_our_words
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.otlp import attributes_of
@@ -285,9 +286,6 @@ def _label(*found: Any) -> Label:
     return Label(*found)
 
 
-MOST_TOKENS = 1 << 40
-"""What a span can say that it used. More is no number of tokens; sums are to fit 64 bits."""
-
 _NO_USAGE = Usage()
 
 
@@ -381,7 +379,7 @@ def _text(at: Any, name: str) -> str:
 
 def _number(at: Any, name: str) -> int:
     value = at.get(name)
-    return 0 if value is None else min(max(value.int_value, 0), MOST_TOKENS)
+    return 0 if value is None else min(max(value.int_value, 0), MOST)
 
 
 def _hex(text: str, size: int) -> bytes:

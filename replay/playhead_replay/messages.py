@@ -47,8 +47,9 @@ def messages_of(attributes: Mapping[str, Any], exchanges: Sequence[RecordedExcha
     Content that the span left out, or never got because the program died, is derived from the exchange
     that the span refers to, else from the last attempt.
     """
+    said = attributes.get(a.PLAYHEAD_DERIVED)
     missing: Sequence[str] = [
-        *attributes.get(a.PLAYHEAD_DERIVED, ()),
+        *(said if isinstance(said, list) else ()),
         *(name for name in CONTENT_ATTRIBUTES if f"{name}_ref" in attributes),
     ]
     if not any(name in attributes for name in CONTENT_ATTRIBUTES):

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from playhead_semconv import attributes as a
+from playhead_semconv.counts import count_in
 
 KINDS = {
     "input_tokens": a.GEN_AI_USAGE_INPUT_TOKENS,
@@ -49,7 +50,7 @@ def cost_of(calls: Iterable[tuple[Mapping[str, Any], int]]) -> Cost:
     """The cost of calls: the attributes of each span, and when it began in ns since the epoch."""
     total, unpriced = Decimal(0), dict[str, None]()
     for attributes, began_ns in calls:
-        if not any(attributes.get(name) for name in KINDS.values()):
+        if not any(count_in(attributes, name) for name in KINDS.values()):
             continue
         price = price_of(attributes, began_ns)
         if price is None:
@@ -63,7 +64,7 @@ def price_of(attributes: Mapping[str, Any], began_ns: int) -> Decimal | None:
     """US dollars of one call; None where its model has no known price."""
     from genai_prices import Usage, calc_price  # it reads its tables when it is imported
 
-    counts = {kind: int(attributes[name]) for kind, name in KINDS.items() if attributes.get(name)}
+    counts = {kind: used for kind, name in KINDS.items() if (used := count_in(attributes, name))}
     cached = counts.get("cache_read_tokens", 0) + counts.get("cache_write_tokens", 0)
     if counts.get("input_tokens", 0) < cached:  # as a provider counts that tells them apart
         counts["input_tokens"] = counts.get("input_tokens", 0) + cached

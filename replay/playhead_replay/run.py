@@ -34,6 +34,7 @@ from playhead_replay.steps import Step, number_steps
 from playhead_replay.tapefile import laid_out
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.counts import count_in
 from playhead_semconv.errors import CorruptTape, TapeMissing
 from playhead_semconv.facts import Content
 from playhead_semconv.seams import Tape
@@ -351,7 +352,7 @@ class Run:
                     a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS,
                 )
             ):
-                totals[index] += int(step.span.attributes.get(name, 0))
+                totals[index] += count_in(step.span.attributes, name)
         return Usage(*totals)
 
     @property
@@ -376,7 +377,7 @@ class Run:
         for tape in self.tapes:
             for fact in tape.facts():
                 if fact.name == e.PLAYHEAD_CHECK:
-                    name, span, said = (str(fact.attributes[word]) for word in CHECK_WORDS)
+                    name, span, said = (str(fact.attributes.get(word, "")) for word in CHECK_WORDS)
                     step = self.step_of(fact.span_id.hex())
                     number = None if step is None else step.number
                     found.append(FailedCheck(name, span, said, number, fact.seq))
@@ -459,7 +460,7 @@ def _rank(tape: IndexedTape) -> int:
 
 def _used(span: Span) -> bool:
     counts = (a.GEN_AI_USAGE_INPUT_TOKENS, a.GEN_AI_USAGE_OUTPUT_TOKENS)
-    return any(span.attributes.get(name) for name in counts)
+    return any(count_in(span.attributes, name) for name in counts)
 
 
 def _used_inside(span: Span) -> bool:

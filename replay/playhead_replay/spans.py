@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
+from urllib.parse import SplitResult, urlsplit
 
 from opentelemetry.proto.trace.v1 import trace_pb2
 
@@ -72,6 +73,14 @@ class Span:
     def operation(self) -> str:
         """``gen_ai.operation.name``: ``chat``, ``execute_tool``, …; empty for other spans."""
         return str(self.attributes.get(a.GEN_AI_OPERATION_NAME, ""))
+
+    @property
+    def url(self) -> SplitResult:
+        """``url.full`` in its parts; all empty where it is no URL."""
+        try:
+            return urlsplit(str(self.attributes.get(a.URL_FULL, "")))
+        except ValueError:
+            return urlsplit("")
 
     @property
     def failed(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from playhead_replay.spans import KIND_CLIENT, Span
 from playhead_semconv import attributes as a
+from playhead_semconv.counts import count_in
 from playhead_semconv.values import GenAiOperationName
 
 FRAMES = (GenAiOperationName.INVOKE_AGENT, GenAiOperationName.INVOKE_WORKFLOW)
@@ -44,7 +45,7 @@ def is_request(span: Span) -> bool:
 
 def resend_count(attributes: dict[str, Any]) -> int:
     """How many times this request had been sent before."""
-    return int(attributes.get(a.HTTP_REQUEST_RESEND_COUNT, 0))
+    return count_in(attributes, a.HTTP_REQUEST_RESEND_COUNT)
 
 
 def number_steps(roots: Iterable[Span]) -> list[Step]:

@@ -10,7 +10,7 @@ import re
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import MalformedOtlp
-from playhead_semconv.facts import Fact
+from playhead_semconv.facts import Fact, Fidelity
 
 INT64_MAX = (1 << 63) - 1
 
@@ -27,25 +27,49 @@ _EXCHANGES = frozenset(
 
 _TYPES: dict[str, type] = {
     a.HTTP_RESPONSE_STATUS_CODE: int,
+    a.PLAYHEAD_BLOCKED_DIFFERENCE: list,
+    a.PLAYHEAD_CHECK_NAME: str,
     a.PLAYHEAD_ERROR_ARGS: list,
+    a.PLAYHEAD_FILE_CONTENT: int,
+    a.PLAYHEAD_FILE_ERROR: int,
     a.PLAYHEAD_FILE_OFFSET: int,
     a.PLAYHEAD_GAP_FIRST: int,
     a.PLAYHEAD_HTTP_HEADERS: list,
+    a.PLAYHEAD_GRPC_METADATA: list,
+    a.PLAYHEAD_GRPC_TRAILERS: list,
     a.PLAYHEAD_LANE_NAME: str,
+    a.PLAYHEAD_ORIGIN_SEQ: int,
     a.PLAYHEAD_PROCESS_EXIT_CODE: int,
     a.PLAYHEAD_PROCESS_LAST_SEQ: int,
     a.PLAYHEAD_PROCESS_PID: int,
     a.PLAYHEAD_REDACTED_COUNT: int,
+    a.PLAYHEAD_REDACTED_LATE: list,
+    a.PLAYHEAD_REDACTED_LOG: list,
     a.PLAYHEAD_RUN_ARGV: list,
+    a.PLAYHEAD_RUN_BOUNDARIES: list,
     a.PLAYHEAD_RUN_ENVIRONMENT: list,
     a.PLAYHEAD_RUN_FOLDERS: list,
     a.PLAYHEAD_RUN_IMPORTED: list,
+    a.PLAYHEAD_RUN_INSTRUMENTORS: list,
     a.PLAYHEAD_RUN_MODULES: list,
     a.PLAYHEAD_RUN_PACKAGES: list,
+    a.PLAYHEAD_RUN_PATCHED: list,
+    a.PLAYHEAD_RUN_UNPATCHED: list,
+    a.PLAYHEAD_SPAN_KIND: int,
     a.PLAYHEAD_SPAN_NAME: str,
     a.PLAYHEAD_SPAN_PARENT: str,
+    a.PLAYHEAD_STANDSTILL_THREADS: list,
 }
 """Attributes that must be of one type where they are there."""
+
+_NEEDED: dict[str, tuple[str, ...]] = {
+    e.PLAYHEAD_GAP: (a.PLAYHEAD_GAP_FIRST,),
+    e.PLAYHEAD_STANDSTILL: (a.PLAYHEAD_STANDSTILL_THREADS,),
+    e.PLAYHEAD_TURN_LOST: (a.PLAYHEAD_TURN_THREAD, a.PLAYHEAD_TURN_HOW),
+}
+"""Attributes without which a fact says nothing."""
+
+_FIDELITIES = frozenset(Fidelity)
 
 
 def check_shape(fact: Fact) -> None:
@@ -67,8 +91,13 @@ def check_shape(fact: Fact) -> None:
             raise MalformedOtlp(f"{a.PLAYHEAD_BLOB_DIGEST} is no digest")
         if type(offset) is not int or offset < 0:
             raise MalformedOtlp(f"{a.PLAYHEAD_BLOB_OFFSET} is no offset")
-    if fact.name == e.PLAYHEAD_GAP and a.PLAYHEAD_GAP_FIRST not in at:
-        raise MalformedOtlp(f"{a.PLAYHEAD_GAP_FIRST} is missing")
+    for name in _NEEDED.get(fact.name, ()):
+        if name not in at:
+            raise MalformedOtlp(f"{name} is missing")
+    if a.PLAYHEAD_FIDELITY in at:
+        said = at[a.PLAYHEAD_FIDELITY]
+        if not isinstance(said, str) or said not in _FIDELITIES:
+            raise MalformedOtlp(f"{a.PLAYHEAD_FIDELITY} is no fidelity")
     for name, value in at.items():
         kind = _TYPES.get(name)
         if kind is not None and type(value) is not kind:

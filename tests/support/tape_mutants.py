@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy  # noqa: F401, what values of it are made with
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from rich.console import Console
 from support.handmade import HandMade
 from support.measured import peak_bytes
@@ -30,11 +31,14 @@ from playhead_exporter.spool.segments import LeftSegments, read_window
 from playhead_instrumentation.boundaries import values
 from playhead_instrumentation.drivers.exceptions import again
 from playhead_receiver import transfer
-from playhead_receiver.cli.views import payload, tree
+from playhead_receiver.cli.views import payload, plain, tree
 from playhead_replay import Run
+from playhead_replay.compare import compare
+from playhead_replay.diff import diff
 from playhead_replay.forks.workspace import copied
 from playhead_replay.goldens.file import read_golden
 from playhead_replay.goldens.places import place_of
+from playhead_replay.prices import price_of
 from playhead_replay.tapefile import read_tape_file, read_unfinished
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -42,6 +46,7 @@ from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Content, ErrorRecord
 from playhead_semconv.frames import MAGIC, WHOLE, Footer, Header, SpanRecord, encode
 from playhead_semconv.frames_text import to_text
+from playhead_semconv.otlp import attributes_of, set_attributes
 
 PEAK_BYTES = 1 << 30
 EXPECTED = (PlayheadError, values.Unkept)
@@ -61,6 +66,7 @@ HOSTILE: list[Any] = [
 ]
 PATHS = "./a|.//etc/x|./../canary/kept|./a/../../canary/kept|~/x|/etc/x|./link/kept|./\0".split("|")
 WAYS = ("write", "append", "remove", "rename", "symlink")
+NAMES = [value for name, value in vars(a).items() if name.isupper() and isinstance(value, str)]
 STRANGE: list[Any] = [
     None,
     True,
@@ -71,12 +77,25 @@ STRANGE: list[Any] = [
     "",
     "x" * 300,
     "\ud83d",
+    "http://[",
     "\x1b[2J",
     [],
     {},
     [[]],
     b"\xff",
 ]
+
+
+BESIDE: dict[str, dict[str, Any]] = {
+    e.PLAYHEAD_PROCESS_HEARTBEAT: {a.PLAYHEAD_PROCESS_LAST_SEQ: 3},
+    e.PLAYHEAD_GAP: {a.PLAYHEAD_GAP_FIRST: 900, a.PLAYHEAD_GAP_LAST: 901},
+    e.PLAYHEAD_CHECK: {a.PLAYHEAD_CHECK_NAME: "sum", a.PLAYHEAD_CHECK_SAID: "no"},
+    e.PLAYHEAD_STATE: {a.PLAYHEAD_STATE_NAME: "cart"},
+    e.PLAYHEAD_READ: {a.PLAYHEAD_READ_KIND: "clock/time"},
+    e.PLAYHEAD_STANDSTILL: {a.PLAYHEAD_STANDSTILL_THREADS: ["main"]},
+    e.PLAYHEAD_TURN_LOST: {a.PLAYHEAD_TURN_THREAD: "main", a.PLAYHEAD_TURN_HOW: "lost"},
+}
+"""Facts of other kinds, and what they carry."""
 
 
 def sound() -> HandMade:
@@ -89,6 +108,8 @@ def sound() -> HandMade:
         attributes = {a.PLAYHEAD_EFFECT_KIND: kind, a.PLAYHEAD_EFFECT_TARGET: path}
         made.fact(e.PLAYHEAD_EFFECT, attributes=attributes, body=Content.of(b"bad"))
     made.say("hello\n")
+    for name, attributes in BESIDE.items():
+        made.fact(name, attributes=attributes, body=Content.of(b"{}"))
     return made.exit(0)
 
 
@@ -101,6 +122,27 @@ class Mutants:
         self.facts = made.facts
         self.spans = [span.otlp for span in made.spans]
 
+    def _attribute(self, attributes: dict[str, Any]) -> None:
+        """Set one of these, or one that is not there, to a value that it never has."""
+        names = list(attributes) if attributes and self.random.random() < 0.5 else NAMES
+        attributes[self.random.choice(names)] = self.random.choice(STRANGE)
+
+    def _spans(self) -> list[bytes]:
+        spans = list(self.spans)
+        for _ in range(self.random.choice([0, 0, 1, 2])):
+            at = self.random.randrange(len(spans))
+            found = ResourceSpans.FromString(spans[at])
+            span = found.scope_spans[0].spans[0]
+            attributes = attributes_of(span.attributes)
+            self._attribute(attributes)
+            del span.attributes[:]
+            try:
+                set_attributes(span.attributes, attributes)
+            except ValueError:  # what no text of protobuf can be
+                continue
+            spans[at] = found.SerializeToString()
+        return [self._bytes(one) if self.random.random() < 0.1 else one for one in spans]
+
     def _facts(self) -> list[Any]:
         import msgspec
 
@@ -109,8 +151,8 @@ class Mutants:
             at = pick.randrange(len(facts))
             fact, attributes = facts[at], dict(facts[at].attributes)
             match pick.randrange(8):
-                case 0 if attributes:
-                    attributes[pick.choice(list(attributes))] = pick.choice(STRANGE)
+                case 0:
+                    self._attribute(attributes)
                 case 1 if attributes:
                     del attributes[pick.choice(list(attributes))]
                 case 2:
@@ -160,7 +202,7 @@ class Mutants:
         facts = self._facts()
         form = self.random.choice(["tape", "tape", "golden", "spool", "packed", "lines"])
         header = Header(self.facts[0].instance, 1)
-        spans = [self._bytes(one) if self.random.random() < 0.1 else one for one in self.spans]
+        spans = self._spans()
         try:
             if form == "golden":
                 text = to_text([header, *facts]).encode("utf-8", "replace")
@@ -210,7 +252,15 @@ def use(file: Path, scratch: Path) -> None:
         if run is None:
             continue
         attempt(lambda run=run: [console.print(line) for line in tree.tree_lines(run)])
+        attempt(lambda run=run: json.dumps(plain.run_object(run)))
+        attempt(lambda run=run: (run.failed_checks, run.states, run.requests))
+        attempt(lambda run=run: diff(run, run).to_json())
+        for tape in run.tapes[:1]:
+            attempt(lambda run=run, tape=tape: compare(tape, tape, run))
         for step in run.steps[:5]:
+            attempt(
+                lambda run=run, step=step: json.dumps(plain.step_object(run, step, run.messages(step)))
+            )
             attempt(
                 lambda run=run, step=step: [
                     console.print(line) for line in payload.step_lines(run, step, run.messages(step))
@@ -274,6 +324,7 @@ def main(seed: int, count: int, folder: Path) -> int:
         elif event == "import" and args[0] in ("antigravity", "this", "pty", "webbrowser"):
             problems.append(f"imports {args[0]}")
 
+    price_of({a.GEN_AI_REQUEST_MODEL: "gpt-4o", a.GEN_AI_USAGE_INPUT_TOKENS: 1}, 1)  # imports its tables
     sys.addaudithook(heed)
     for number in range(-20, count):  # the first ones import what is needed
         for one in (scratch / "in").iterdir():

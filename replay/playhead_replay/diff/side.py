@@ -8,7 +8,6 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from playhead_replay.exchanges import RecordedExchange
 from playhead_replay.messages import Messages, derived_attributes, messages_of
@@ -45,7 +44,7 @@ class Seen:
         if span.operation:
             tool = span.attributes.get(a.GEN_AI_TOOL_NAME)
             return f"{span.operation} {tool}" if tool else span.operation
-        return f"{span.name} {urlsplit(str(span.attributes.get(a.URL_FULL, ''))).path}".strip()
+        return f"{span.name} {span.url.path}".strip()
 
     @property
     def lane(self) -> str:
@@ -189,4 +188,4 @@ class Side:
 def _json(value: Any) -> bytes:
     if isinstance(value, str):
         return value.encode()
-    return json.dumps(value, sort_keys=True, ensure_ascii=False).encode()
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=repr).encode()

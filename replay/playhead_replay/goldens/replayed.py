@@ -18,6 +18,7 @@ from playhead_replay.report import Divergence, Report
 from playhead_replay.run import Run
 from playhead_replay.steps import Step
 from playhead_semconv import attributes as a
+from playhead_semconv.counts import count_in
 from playhead_semconv.facts import Fidelity
 from playhead_semconv.states import at
 from playhead_semconv.visible import visible
@@ -99,8 +100,8 @@ class Replayed:
         """Input and output tokens of all calls."""
         counts = [0, 0]
         for attributes, _ in self._calls():
-            counts[0] += int(attributes.get(a.GEN_AI_USAGE_INPUT_TOKENS, 0))
-            counts[1] += int(attributes.get(a.GEN_AI_USAGE_OUTPUT_TOKENS, 0))
+            counts[0] += count_in(attributes, a.GEN_AI_USAGE_INPUT_TOKENS)
+            counts[1] += count_in(attributes, a.GEN_AI_USAGE_OUTPUT_TOKENS)
         return counts[0], counts[1]
 
     @property

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from playhead_receiver.cli.views.tree import ERROR, FAINT, NUMBER
-from playhead_receiver.cli.views.words import clock, gist, label, seconds, size, took
+from playhead_receiver.cli.views.words import clock, gist, label, seconds, size, text_of, took
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import TapeError
 from playhead_semconv.messages import (
@@ -140,7 +140,7 @@ def _attributes(attributes: dict[str, Any]) -> Iterator[Text]:
     for name, value in sorted(attributes.items()):
         if name not in LONG:
             text = Text(f"  {name}: ", FAINT)
-            text.append(value if isinstance(value, str) else json.dumps(value, default=repr), style="")
+            text.append(text_of(value), style="")
             yield text
 
 
@@ -176,16 +176,12 @@ def _part(part: Part) -> Iterator[Text]:
     elif isinstance(part, Reasoning):
         yield from (Text(f"  {line}", FAINT) for line in part.content.splitlines())
     elif isinstance(part, ToolCall):
-        arguments = part.arguments
-        said = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        yield Text(f"  calls {part.name}({said})", NUMBER)
+        yield Text(f"  calls {part.name}({text_of(part.arguments)})", NUMBER)
     elif isinstance(part, ToolCallResponse):
-        answer = part.response
-        said = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-        yield from (Text(f"  {line}") for line in said.splitlines())
+        yield from (Text(f"  {line}") for line in text_of(part.response).splitlines())
     elif isinstance(part, Blob):
         yield Text(
             f"  [{part.modality} {part.mime_type or ''}, {size(len(part.content) * 3 // 4)}]", FAINT
         )
     else:
-        yield Text(f"  {json.dumps(plain(part), ensure_ascii=False)}")
+        yield Text(f"  {text_of(plain(part))}")

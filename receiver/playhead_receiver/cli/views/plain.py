@@ -5,6 +5,8 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from playhead_replay.outputs import Outputs
 from playhead_semconv.messages import plain
 
@@ -105,9 +107,13 @@ def span_object(span: Span) -> dict[str, Any]:
         "ended_ns": span.ended_ns,
         "status": span.status,
         "status_message": span.status_message or None,
-        "attributes": span.attributes,
+        "attributes": msgspec.to_builtins(span.attributes),
         "events": [
-            {"name": event.name, "time_ns": event.time_ns, "attributes": event.attributes}
+            {
+                "name": event.name,
+                "time_ns": event.time_ns,
+                "attributes": msgspec.to_builtins(event.attributes),
+            }
             for event in span.events
         ],
         "children": [span_object(child) for child in span.children],
@@ -121,7 +127,7 @@ def step_object(run: Run, step: Step, messages: Messages) -> dict[str, Any]:
         "run": run.name,
         "trace_id": run.trace_id,
         **_step(step),
-        "attributes": step.span.attributes,
+        "attributes": msgspec.to_builtins(step.span.attributes),
         "system_instructions": [plain(part) for part in messages.system],
         "input_messages": [plain(message) for message in messages.input],
         "output_messages": [plain(message) for message in messages.output],

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from playhead_semconv import attributes as a
 
@@ -79,10 +78,14 @@ def tokens(usage: Usage) -> str:
     return f"{usage.input_tokens}→{usage.output_tokens}"
 
 
+def text_of(value: Any) -> str:
+    """A text as it is, anything else as JSON; what JSON has no form for as Python writes it."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)
+
+
 def one_line(value: Any, limit: int = 60) -> str:
     """A value as one line of at most ``limit`` characters."""
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = " ".join(text.split())
+    text = " ".join(text_of(value).split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
@@ -104,15 +107,13 @@ def gist(step: Step) -> str:
         place = f"{at.get(a.SERVER_ADDRESS, '')}:{at.get(a.SERVER_PORT) or ''}".strip(":")
         return f"{sent} sent, {received} received {place}".strip()
     if a.HTTP_RESPONSE_STATUS_CODE in at:
-        return (
-            f"{at[a.HTTP_RESPONSE_STATUS_CODE]} {urlsplit(str(at.get(a.URL_FULL, ''))).netloc}".strip()
-        )
+        return f"{at[a.HTTP_RESPONSE_STATUS_CODE]} {span.url.netloc}".strip()
     return ""
 
 
 def label(span: Span) -> str:
     """How a step is called: its span's name; a bare HTTP request says what it asks for."""
-    url = urlsplit(str(span.attributes.get(a.URL_FULL, "")))
+    url = span.url
     if span.operation or not url.path:
         return span.name
     asked = f"{url.path}?{url.query}" if url.query else url.path
