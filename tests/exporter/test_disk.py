@@ -10,10 +10,16 @@ from dataclasses import replace
 
 from support.spools import chunk, eventually, files, outlet_for, state, tape_of
 
+from playhead_exporter.notices import Notices
 from playhead_exporter.push import pending
 from playhead_exporter.spool import Places
+from playhead_exporter.spool.budget import Budget
+from playhead_exporter.spool.copier import Copier
+from playhead_exporter.spool.places import segment_name
+from playhead_exporter.spool.spool import Spool
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.facts import Fact
 from playhead_semconv.frames import Scan
 
 
@@ -80,6 +86,45 @@ def test_a_stalled_disk_degrades_to_memory_then_to_a_declared_gap(settings, capl
     said = [record.getMessage() for record in caplog.records if "being lost" in record.getMessage()]
     assert len(said) == 1
     assert said[0].startswith("playhead: facts are being lost, the tape has a gap: the disk stalls; ")
+
+
+class RollsMeanwhile:
+    """A head that gets its last frame, and is the last one no more, between two looks at it."""
+
+    def __init__(self, head, last):
+        self._head, self._last = head, last
+
+    def __getattr__(self, name):
+        found = getattr(self._head, name)
+        if name in ("rolled", "written") and self._last is not None:
+            last, self._last = self._last, None
+            last()
+        return found
+
+    def __setattr__(self, name, value):
+        own = name.startswith("_")
+        object.__setattr__(self, name, value) if own else setattr(self._head, name, value)
+
+
+def test_a_head_that_rolls_while_it_is_copied_is_copied_whole(settings):
+    places, notices = Places.of(settings), Notices()
+    spool = Spool(places, {}, memory_bytes=1 << 20)
+    copier = Copier(spool, places, Budget(places.spool, 1 << 20), notices)
+    for n in range(3):
+        spool.append(chunk(b"%d" % n))
+    ((number, head),) = spool.heads.items()
+
+    def last():
+        spool.append(chunk(b"3"))
+        head.rolled = True
+
+    spool.heads[number] = RollsMeanwhile(head, last)
+    copier.round()
+    copier.round()
+    assert number not in spool.heads
+    data = (places.home(spool.instance) / segment_name(number, "tape")).read_bytes()
+    facts = [record for _, record in Scan(data) if isinstance(record, Fact)]
+    assert [fact.body.inline for fact in facts] == [b"0", b"1", b"2", b"3"]
 
 
 def test_while_the_disk_stalls_the_endpoint_still_gets_everything(settings, endpoint):

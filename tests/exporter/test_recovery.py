@@ -201,6 +201,29 @@ def test_after_fork_each_side_has_a_tape_of_its_own(settings, endpoint):
         assert [fact.body.inline for fact in facts] == [body_of(n) for n in range(is_child, 40)]
 
 
+FORK_OUTLIVES = """
+for n in range(9): say(n)
+if os.fork() == 0:
+    for descriptor in range(3): os.close(descriptor)
+    os.open(sys.argv[1], os.O_RDONLY)  # until somebody writes
+    os._exit(0)
+os._exit(0)
+"""
+
+
+def test_what_a_parent_left_is_delivered_while_its_child_lives(settings, endpoint, tmp_path):
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    finish(FORK_OUTLIVES.replace("sys.argv[1]", repr(str(gate))), settings)
+    try:
+        report = push(replace(settings, endpoint=endpoint.url))
+    finally:
+        os.close(os.open(gate, os.O_WRONLY))
+    assert report.problem == ""
+    assert [fact.seq for fact in endpoint.facts()] == list(range(9))
+    assert pending(settings) == []
+
+
 FORK_UNDER_LOAD = """
 import json
 stop = threading.Event()

@@ -7,7 +7,7 @@ from playhead_replay import Run, compare
 from playhead_replay.report import Report
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.facts import ErrorRecord, Fidelity
+from playhead_semconv.facts import Content, ErrorRecord, ExchangeId, Fidelity
 
 ANSWER = b'{"text":"hello"}'
 SECOND = b'{"messages":["hello"]}'
@@ -269,3 +269,66 @@ def test_who_lost_its_turn_when_recorded_is_named():
     assert report.notes == [
         "worker lost its turn when recorded (blocks, computes): from there on its order is chance"
     ]
+
+
+def test_at_the_end_kinds_come_in_their_order():
+    recorded = agent(HandMade(), (ANSWER, ANSWER))
+    recorded.facts.pop()
+    cart, said = ExchangeId(MAIN, "state", 0), {a.PLAYHEAD_STATE_NAME: "cart"}
+    recorded.fact(e.PLAYHEAD_STATE, exchange=cart, attributes=said, body=Content.of(b"1"))
+    recorded.say("kept", "file.write", "a.txt")
+    recorded.exit(0)
+    now = replayed(recorded).start()
+    now.chat(b'{"messages":[]}', (ANSWER[:4], ANSWER[4:]), **stated(recorded, 0))
+    now.exit(1)
+    report = report_of(recorded, now)
+    kinds = [one.kind for one in report.divergences]
+    assert kinds == ["unused", "state", "effect", "stdout", "exit"]
+    assert report.first_divergence is not None
+    assert report.first_divergence.what.startswith("main#1 POST ")
+
+
+def test_a_blocked_effect_is_one_divergence():
+    recorded = HandMade().start().say("kept", "file.write", "a.txt").exit(0)
+    now = replayed(recorded).start()
+    blocked = {a.PLAYHEAD_EFFECT_KIND: "file.write", a.PLAYHEAD_FIDELITY: "blocked"}
+    now.fact(e.PLAYHEAD_EFFECT, attributes=blocked | {a.PLAYHEAD_EFFECT_TARGET: "/etc/x"})
+    now.say("kept", "file.write", "a.txt").exit(0)
+    report = report_of(recorded, now)
+    assert [(one.kind, one.what) for one in report.divergences] == [
+        ("blocked", "blocked file.write /etc/x")
+    ]
+    assert report.count(Fidelity.BLOCKED) == 1
+    assert (report.verdict, report.exit_code) == ("blocked", 3)
+
+
+def test_what_is_redacted_is_summed_over_processes():
+    reports: list[Report] = []
+    for counts in ((2, 3), (4,)):
+        made = HandMade().start()
+        for count in counts:
+            made.fact(e.PLAYHEAD_STATE, attributes={a.PLAYHEAD_REDACTED_COUNT: count})
+        reports.append(report_of(made.exit(0), replayed(made).start().exit(0)))
+    whole, child = reports
+    assert (whole.redacted, child.redacted) == (5, 4)
+    whole.include("child.py", child)
+    assert (whole.redacted, whole.to_json()["redacted"]) == (9, 9)
+    assert "note: 9 values redacted on the tape" in list(whole.lines())
+
+
+@pytest.mark.parametrize(("kind", "same"), [("websocket", True), ("grpc", True), ("http", False)])
+def test_who_does_not_wait_for_the_end_of_messages_has_missed_nothing(kind: str, same: bool):
+    def messages(made: HandMade, how: str, **stated: Any) -> HandMade:
+        call = ExchangeId(MAIN, kind, 0)
+        made.start()
+        asked = {a.PLAYHEAD_ASK_KEY: "GET ws://provider/live", **stated}
+        made.fact(e.PLAYHEAD_EXCHANGE_REQUEST, exchange=call, attributes=asked, body=Content.of(b""))
+        made.fact(e.PLAYHEAD_EXCHANGE_DATA, exchange=call, body=Content.chunk(b"hello"))
+        made.fact(e.PLAYHEAD_EXCHANGE_END, exchange=call, attributes={a.PLAYHEAD_END_HOW: how})
+        return made.exit(0)
+
+    recorded = messages(HandMade(), "complete")
+    now = messages(replayed(recorded), "abandoned", **stated(recorded, 0))
+    report = report_of(recorded, now)
+    assert report.verdict == ("identical" if same else "diverged")
+    assert [one.kind for one in report.divergences] == ([] if same else ["response"])

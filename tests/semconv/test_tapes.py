@@ -180,3 +180,47 @@ def test_missing_numbers_are_gaps():
     assert tape.gaps() == [(2, 3), (5, 5)]
     with pytest.raises(TapeGap, match="facts 2 to 3 are missing"):
         tape.require_whole()
+
+
+def test_of_two_facts_with_one_number_the_last_counts():
+    said = [fact(seq, e.PLAYHEAD_STATE, attributes={"n": n}) for seq, n in ((0, 0), (1, 1), (1, 2))]
+    for facts in (said, [said[1], said[0], said[2]], [said[1], said[2], said[0]]):
+        tape = MemoryTape(facts)
+        assert [one.attributes["n"] for one in tape.facts()] == [0, 2]
+        assert (tape.fact(1), len(tape), tape.last_seq) == (said[2], 2, 1)
+
+
+def test_a_base_is_taken_in_part_along_a_chain():
+    first = Content.of(b"0123456789")
+    second = Content(digest_of(b"0123456ABCDEF"), 13, b"ABCDEF", first.digest, 7)
+    third = Content(digest_of(b"0123456ABXY"), 11, b"XY", second.digest, 9)
+    fourth = Content(digest_of(b"0123!"), 5, b"!", third.digest, 4)
+    bodies = (first, second, third, fourth)
+    wanted = (b"0123456789", b"0123456ABCDEF", b"0123456ABXY", b"0123!")
+    for number, whole in enumerate(wanted):
+        facts = [fact(seq, e.PLAYHEAD_READ, body=body) for seq, body in enumerate(bodies)]
+        assert MemoryTape(facts).read(bodies[number]) == whole
+
+
+def test_overlapping_pieces_of_a_blob_are_joined_once():
+    whole = bytes(range(30))
+    digest = digest_of(whole)
+
+    def part(seq: int, begin: int, end: int) -> Fact:
+        attributes = {a.PLAYHEAD_BLOB_DIGEST: digest.hex(), a.PLAYHEAD_BLOB_OFFSET: begin}
+        return fact(seq, e.PLAYHEAD_BLOB, attributes=attributes, body=Content.chunk(whole[begin:end]))
+
+    pieces = [part(0, 0, 12), part(1, 5, 9), part(2, 8, 20), part(3, 12, 18), part(4, 19, 30)]
+    assert MemoryTape(pieces).read(Content(digest, 30)) == whole
+    assert MemoryTape(pieces[::-1]).read(Content(digest, 30)) == whole
+
+
+def test_data_behind_zeros_is_damage():
+    facts = exchange_facts()
+    whole = tape_bytes(*facts)
+    scan = Scan(whole + bytes(64) + encode(facts[0]))
+    assert [record for _, record in scan][1:] == facts
+    assert (scan.torn, scan.end, scan.problem) == (True, len(whole), "zeros")
+    short = Scan(whole + b"\0\0x")
+    assert [record for _, record in short][1:] == facts
+    assert (short.torn, short.end, short.problem) == (True, len(whole), "half a frame")

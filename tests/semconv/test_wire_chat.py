@@ -559,3 +559,17 @@ def test_text_that_is_not_unicode_is_replaced():
 def test_a_dialect_that_is_not_known():
     with pytest.raises(KeyError):
         derive("telegraph", b"", WireResponse())
+
+
+def test_an_item_without_an_index_comes_behind_those_with_one():
+    def call(name: str, **fields: Any) -> dict[str, Any]:
+        return {"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}} | fields
+
+    found = streamed(
+        delta(tool_calls=[call("a", index=0)]),
+        delta(tool_calls=[call("b", index=1)]),
+        delta(tool_calls=[call("c")]),
+        delta(tool_calls=[call("d")]),
+    )
+    (message,) = content(found, "output.messages")
+    assert [part["name"] for part in message["parts"]] == ["a", "b", "c", "d"]

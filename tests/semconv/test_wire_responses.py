@@ -598,3 +598,17 @@ def test_what_else_a_cut_stream_holds():
         text("See", annotations=[{"type": "url_citation"}]),
         {"type": "hologram", "hologram": "rays"},
     ]
+
+
+def test_each_summary_of_a_cut_stream_is_a_paragraph_of_its_own():
+    found = streamed(
+        item("added", 0, type="reasoning", id="rs_1", summary=[]),
+        event("reasoning_summary_part.added", output_index=0, summary_index=0, part={"text": ""}),
+        event("reasoning_summary_text.delta", output_index=0, summary_index=0, delta="First"),
+        event("reasoning_summary_part.added", output_index=0, summary_index=1, part={"text": ""}),
+        event("reasoning_summary_text.delta", output_index=0, summary_index=1, delta="Sec"),
+        event("reasoning_summary_text.delta", output_index=0, summary_index=1, delta="ond"),
+        complete=False,
+    )
+    (message,) = content(found, "output.messages")
+    assert [part["content"] for part in message["parts"]] == ["First\n\nSecond"]

@@ -43,7 +43,7 @@ from playhead_replay.tapefile import read_tape_file, read_unfinished
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError
-from playhead_semconv.facts import Content, ErrorRecord
+from playhead_semconv.facts import Content, ErrorRecord, ExchangeId
 from playhead_semconv.frames import MAGIC, WHOLE, Footer, Header, SpanRecord, encode
 from playhead_semconv.frames_text import to_text
 from playhead_semconv.otlp import attributes_of, set_attributes
@@ -109,7 +109,8 @@ def sound() -> HandMade:
         made.fact(e.PLAYHEAD_EFFECT, attributes=attributes, body=Content.of(b"bad"))
     made.say("hello\n")
     for name, attributes in BESIDE.items():
-        made.fact(name, attributes=attributes, body=Content.of(b"{}"))
+        state = ExchangeId(1, "state", 0) if name == e.PLAYHEAD_STATE else None
+        made.fact(name, exchange=state, attributes=attributes, body=Content.of(b"{}"))
     return made.exit(0)
 
 

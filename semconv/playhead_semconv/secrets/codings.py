@@ -19,16 +19,40 @@ class Codec(Protocol):
 def codec(encoding: str) -> tuple[Codec, Callable[[], Codec]] | None:
     """Unpacks, and makes what packs, chunk by chunk; None for a coding that nobody here knows."""
     if encoding in ("gzip", "x-gzip"):
-        return zlib.decompressobj(31).decompress, lambda: _packing(zlib.compressobj(wbits=31))
+        return _Members(lambda: zlib.decompressobj(31)), lambda: _packing(zlib.compressobj(wbits=31))
     if encoding == "deflate":
         return _Inflate(), lambda: _packing(zlib.compressobj())
     if encoding == "zstd" and (module := _library("zstandard")):
-        return module.ZstdDecompressor().decompressobj().decompress, lambda: _packing(
+        return _Members(module.ZstdDecompressor().decompressobj), lambda: _packing(
             module.ZstdCompressor().compressobj(), module.COMPRESSOBJ_FLUSH_BLOCK
         )
     if encoding == "br" and (module := _library("brotli") or _library("brotlicffi")):
         return module.Decompressor().process, lambda: _brotli(module.Compressor())
     return None
+
+
+class _Members:
+    """Unpacks several members, one behind the other; what follows and is none is left out."""
+
+    def __init__(self, begin: Callable[[], Any]) -> None:
+        self._begin = begin
+        self._stream = begin()
+        self._over = False
+
+    def __call__(self, data: bytes) -> bytes:
+        text = b""
+        while data and not self._over:
+            later = self._stream.eof
+            if later:
+                self._stream = self._begin()
+            try:
+                text += self._stream.decompress(data)
+            except Exception:
+                if not later:
+                    raise
+                self._over = True
+            data = self._stream.unused_data if self._stream.eof else b""
+        return text
 
 
 class _Inflate:

@@ -7,7 +7,7 @@ done (Aho-Corasick in Rust, under 2 µs a KB). Where one stands, a pattern decid
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -198,7 +198,8 @@ class Finder:
             meaning = meanings[index]
             span: Span | None
             if meaning is _KNOWN:
-                span = self._known(data, begin)
+                spans += self._known(data, begin)
+                continue
             elif meaning is _PIECES:
                 span = Span(begin, end, Kind.PIECE)
             elif isinstance(meaning, _Name):
@@ -214,19 +215,23 @@ class Finder:
         for start in self._fresh:
             at = data.find(start)
             while at >= 0:
-                spans.append(self._known(data, at))
+                spans += self._known(data, at)
                 at = data.find(start, at + 1)
         return spans
 
-    def _known(self, data: bytes, at: int) -> Span:
+    def _known(self, data: bytes, at: int) -> Iterator[Span]:
+        """The longest value that stands at ``at``, and the longest that the data ends within."""
+        left, begun = len(data) - at, False
         for value in self._by_start.get(data[at : at + RECOGNISABLE], ()):
-            if data.startswith(value, at):
-                return Span(at, at + len(value), Kind.KNOWN)
-        left = data[at:]
-        for value in self._by_start.get(left[:RECOGNISABLE], ()):
-            if len(left) < len(value) and value.startswith(left):
-                return Span(at, len(data), Kind.BEGUN, value[len(left) :])
-        return Span(at, at + RECOGNISABLE, Kind.PIECE)
+            if len(value) > left:
+                if not begun and value.startswith(data[at:]):
+                    begun = True
+                    yield Span(at, len(data), Kind.BEGUN, value[left:])
+            elif data.startswith(value, at):
+                yield Span(at, at + len(value), Kind.KNOWN)
+                return
+        if not begun:
+            yield Span(at, at + RECOGNISABLE, Kind.PIECE)
 
     def begins(self, text: bytes) -> tuple[bytes, bytes] | None:
         """The longest end of ``text`` that a known value begins with, and the rest of that value."""
@@ -302,11 +307,28 @@ def _string_end(data: bytes, at: int, escape: bytes, quote: bytes) -> tuple[int,
         found = _IN_STRING[quote].match(data, at)
         end = at if found is None else found.end()
         return end, data[end : end + 1] == quote
-    closing = escape + quote
-    end = data.find(closing, at)
-    while end > at and data[end - 1] == 0x5C:
-        end = data.find(closing, end + len(closing))
-    return (len(data), False) if end < 0 else (end, True)
+    end = string_end(data, at, escape + quote)
+    return (len(data), False) if end is None else (end, True)
+
+
+def string_end(data: bytes, at: int, closing: bytes, escapes: int = 0) -> int | None:
+    """Where a string ends that ``closing`` closes: a quote, behind backslashes in a string of a string.
+
+    None: not in ``data``. ``escapes``: so many backslashes of it stand before ``at``, where it may end.
+    A level of JSON writes each backslash as two and a quote with one before it, so that the number of
+    backslashes before a quote tells whose it is.
+    """
+    depth, quote = len(closing) - 1, closing[-1:]
+    end = data.find(quote, at)
+    while end >= 0:
+        begin = end
+        while begin > at and data[begin - 1] == 0x5C:
+            begin -= 1
+        count = end - begin + (escapes if begin == at else 0)
+        if count % (2 * depth + 2) == depth:
+            return end - depth
+        end = data.find(quote, end + 1)
+    return None
 
 
 def _plausible(value: bytes) -> bool:

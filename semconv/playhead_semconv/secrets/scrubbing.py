@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from playhead_semconv.secrets.codings import Codec, codec
-from playhead_semconv.secrets.finder import RECOGNISABLE, Finder, Kind, Span
+from playhead_semconv.secrets.finder import RECOGNISABLE, Finder, Kind, Span, string_end
 from playhead_semconv.secrets.masks import SHORTEST_BYTES, mask, piece
 
 CARRIED_BYTES = 64
@@ -60,8 +60,8 @@ class _Open:
     """So many bytes of its mask stand on the tape."""
     rest: bytes | None = None
     """What is to come of a known value; None: it ends where ``closing`` says."""
-    closing: Callable[[bytes, int], int] | None = None
-    """Where it ends in a chunk from a place on; -1: not in this chunk."""
+    closing: Callable[[bytes, bytes], int | None] | None = None
+    """Where it ends, by what came of it and from the begin of the next chunk; None: behind that."""
     so_far: bytes = b""
 
 
@@ -108,15 +108,15 @@ class _Plain:
                 self._open = _Open(going.at + len(data), going.rest[len(data) :])
             return
         assert going.closing is not None
-        end = going.closing(data, 0)
-        said = going.so_far + (data if end < 0 else data[:end])
-        if end < 0:
+        end = going.closing(going.so_far, data)
+        said = going.so_far + data
+        if end is None:
             yield 0, len(data), piece(going.at, len(data))
             self._open = _Open(going.at + len(data), None, going.closing, said)
         else:
-            if end:
+            if end > 0:
                 yield 0, end, piece(going.at, end)
-            self._learn(said)
+            self._learn(said[: len(going.so_far) + end])
 
     def _new(self, data: bytes, window: bytes, spans: list[Span], start: int) -> Iterator[Piece]:
         before, size = len(window) - len(data), len(window)
@@ -160,30 +160,26 @@ class _Plain:
             yield found
 
 
-def _closing(closing: bytes) -> Callable[[bytes, int], int]:
+def _closing(closing: bytes) -> Callable[[bytes, bytes], int | None]:
     """Where a string ends that ``closing`` closes: a quote, or one behind backslashes."""
-    if len(closing) == 1:
-        inside = re.compile(rb"(?:[^%b\\]|\\.)*\\?" % closing, re.DOTALL)
 
-        def plain(data: bytes, at: int) -> int:
-            found = inside.match(data, at)
-            end = at if found is None else found.end()
-            return end if end < len(data) else -1
+    def end(so_far: bytes, data: bytes) -> int | None:
+        return string_end(data, 0, closing, len(so_far) - len(so_far.rstrip(b"\\")))
 
-        return plain
-    return lambda data, at: data.find(closing, at)
+    return end
 
 
 _BEHIND_WORD: Final = re.compile(rb"[^\w.~+/=-]")
 
 
-def _outside_word(data: bytes, at: int) -> int:
-    found = _BEHIND_WORD.search(data, at)
-    return -1 if found is None else found.start()
+def _outside_word(so_far: bytes, data: bytes) -> int | None:
+    found = _BEHIND_WORD.search(data)
+    return None if found is None else found.start()
 
 
-def _outside_key(data: bytes, at: int) -> int:
-    return data.find(b"-----", at)
+def _outside_key(so_far: bytes, data: bytes) -> int | None:
+    end = data.find(b"-----")
+    return None if end < 0 else end
 
 
 TEXTS: Final = (

@@ -8,6 +8,7 @@ import zlib
 
 import httpx2
 import pytest
+import zstandard
 from support.scripted import Reply, ScriptedServer, json_reply, sse_reply
 from support.sessions import record, recording, replay
 
@@ -16,7 +17,9 @@ from playhead_semconv import attributes as a
 from playhead_semconv.frames import encode
 from playhead_semconv.headers import PLACEHOLDER
 from playhead_semconv.secrets import mask
+from playhead_semconv.secrets.scrubbing import repacked
 from playhead_semconv.settings import Settings
+from playhead_semconv.wire.encodings import decode_body
 
 SECRET = "s3cr3t-0123456789-value"
 
@@ -278,6 +281,24 @@ def test_only_the_new_part_of_a_body_is_searched():
     assert redactor.body(body, len(old)) == (old + b"[redacted]", 1)
 
 
+def test_a_long_value_is_found_across_the_border_of_the_new_part():
+    redactor = Redactor()
+    value = "".join(f"{number:04x}" for number in range(100))
+    redactor.learn(value)
+    body = b"x" * 5_000 + value.encode() + b"!"
+    for inside in (1, 255, 257, 399):
+        assert redactor.body(body, 5_000 + inside) == (b"x" * 5_000 + b"[redacted]!", 1)
+
+
+def test_of_two_secrets_the_longest_that_fits_is_hidden():
+    for one, other in ((SECRET, SECRET + "-and-more"), (SECRET + "-and-more", SECRET)):
+        redactor = Redactor()
+        redactor.learn(one)
+        redactor.learn(other)
+        body = f"{SECRET}-and-more {SECRET}-and-less {SECRET}".encode()
+        assert redactor.body(body) == (b"[redacted] [redacted]-and-less [redacted]", 3)
+
+
 def test_the_key_of_digests_is_the_users_own(tmp_path):
     environ = {"XDG_STATE_HOME": str(tmp_path)}
     key = key_of_user(environ)
@@ -312,6 +333,37 @@ def test_a_secret_over_many_chunks():
     pieces = [SECRET.encode()[at : at + 7] for at in range(0, len(SECRET), 7)]
     kept, _ = scrub(redactor, [b"a", *pieces, b"b"])
     assert b"".join(kept) == b"a" + mask(len(SECRET)) + b"b"
+
+
+@pytest.mark.parametrize("cut", range(len(SECRET) - 1, len(SECRET) + 11))
+def test_of_two_secrets_that_begin_alike_the_longest_is_masked_however_it_is_cut(cut):
+    redactor = Redactor()
+    redactor.learn(SECRET)
+    redactor.learn(SECRET + "-and-more")
+    body = f"{SECRET}-and-more.".encode()
+    kept, _ = scrub(redactor, [body[:cut], body[cut:]])
+    joined = b"".join(kept)
+    assert len(joined) == len(body) and joined.endswith(b".")
+    assert b"-and" not in joined and b"more" not in joined and SECRET.encode() not in joined
+
+
+@pytest.mark.parametrize("size", range(1, 40))
+@pytest.mark.parametrize("levels", [1, 2, 3])
+def test_a_long_field_over_many_chunks(size, levels):
+    """Its quotes are escaped, and the escapes are cut too; what closes it is found all the same."""
+    value = 'a"b\\' * 40 + "'" + SECRET + "\\"
+    body = json.dumps({"password": value, "n": "after"})
+    for _ in range(levels - 1):
+        body = json.dumps({"arguments": body})
+    data = body.encode()
+    redactor = Redactor()
+    kept, _ = scrub(redactor, [data[at : at + size] for at in range(0, len(data), size)])
+    joined = b"".join(kept)
+    assert len(joined) == len(data)
+    closing = "\\" * (2 ** (levels - 1) - 1) + '", '
+    assert joined.endswith(body[body.index(closing) + len(closing) - 3 :].encode())
+    assert SECRET[5:].encode() not in joined and b"b\\" not in joined
+    assert redactor.text(f"<{value}>") == f"<{PLACEHOLDER}>"
 
 
 def delta(text, name="content"):
@@ -387,6 +439,32 @@ def test_a_compressed_answer_is_looked_into(encoding, pack, unpack):
     assert scrub(redactor, [plain], encoding=encoding) == ([plain], 0)
     kept, count = scrub(redactor, [pack(b'{"a": "%s"}' % SECRET.encode())], encoding=encoding)
     assert unpack(b"".join(kept)) == b'{"a": "%s"}' % mask(len(SECRET))
+    assert count == 1
+
+
+@pytest.mark.parametrize("encoding, pack", [("gzip", gzip.compress), ("zstd", zstandard.compress)])
+def test_a_secret_in_a_later_member_of_a_compressed_answer(encoding, pack):
+    redactor = Redactor()
+    redactor.learn(SECRET)
+    members = [pack(b'{"a": "harmless", '), pack(b'"b": "%s"}' % SECRET.encode())]
+    wanted = b'{"a": "harmless", "b": "%s"}' % mask(len(SECRET))
+    for chunks in ([b"".join(members)], members, [members[0] + members[1][:9], members[1][9:]]):
+        scrubber = redactor.response("application/json", encoding)
+        pieces, lacks = [], []
+        for chunk in chunks:
+            pieces.append(scrubber.chunk(chunk))
+            lacks.append(scrubber.unpacked)
+        whole = repacked(pieces, lacks) if lacks[-1] else pieces
+        assert decode_body([("content-encoding", encoding)], whole)[0] == wanted
+        assert scrubber.count == 1
+
+
+def test_what_is_behind_a_compressed_answer_hides_no_secret_in_it():
+    redactor = Redactor()
+    redactor.learn(SECRET)
+    answer = gzip.compress(b'"%s"' % SECRET.encode()) + b"\nno gzip"
+    (kept,), count = scrub(redactor, [answer], encoding="gzip")
+    assert zlib.decompressobj(31).decompress(kept) == b'"%s"' % mask(len(SECRET))
     assert count == 1
 
 

@@ -21,6 +21,7 @@ from support.handmade import TRACE
 
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import FILE, AccessFile
+from playhead_receiver.access.guard import Guard, Unauthenticated
 from playhead_receiver.faces.routes import FACES
 from playhead_receiver.faces.shown import Limits
 from playhead_receiver.lock import running
@@ -115,6 +116,21 @@ def test_what_is_revoked_is_closed_at_once(tmp_path: Path, book: TokenBook):
         assert httpx.post(url, headers=PROTOBUF | bearer(text)).status_code == 200
         book.revoke("ci")
         assert httpx.post(url, headers=PROTOBUF | bearer(text)).status_code == 401
+
+
+def test_a_token_that_ends_closes_a_receiver_and_its_end_opens_none(book: TokenBook):
+    guard = Guard(book, by_book=True)
+    book.create("over", ["read"], lifetime_ns=0)
+    assert guard.admit("", "read").token == "" and not guard.required
+    token, text = book.create("short", ["read"], lifetime_ns=10**15)
+    assert guard.required
+    with pytest.raises(Unauthenticated):
+        guard.admit("", "read")
+    assert guard.admit(f"Bearer {text}", "read").token == token.id
+    book.revoke("short")
+    assert not book.any_live() and guard.required
+    with pytest.raises(Unauthenticated):
+        guard.admit(f"Bearer {text}", "read")
 
 
 def test_the_first_token_closes_a_receiver_that_was_open(tmp_path: Path, book: TokenBook):

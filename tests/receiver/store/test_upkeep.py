@@ -518,3 +518,11 @@ def test_a_backup_does_not_overwrite_and_a_restore_neither(tmp_path: Path):
         restore(tmp_path / "copy", tmp_path / "data")
     with pytest.raises(StoreError, match="no backup"):
         restore(tmp_path, tmp_path / "new")
+
+
+def test_a_flag_shortens_no_time():
+    run = run_of(1, "failure", age_d=100)
+    policy = Policy(failure_s=200 * DAY_S, flagged_s=90 * DAY_S)
+    assert policy.keeps_s(run, set()) == policy.keeps_s(run, {FLAGGED}) == 200 * DAY_S
+    assert policy.keeps_s(run_of(2, age_d=1), {FLAGGED}) == 90 * DAY_S
+    assert names([run], policy, run1=FLAGGED) == []
