@@ -47,12 +47,24 @@ test: lint ## lint, then the test suite (under 12 minutes on 2 cores)
 		ci --prefix .venv-interop/node --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
 
-acceptance: .venv/ready .venv-programs/ready .venv-interop/ready ## the long counts (kills, fuzz, old SDKs, growth), logs in logs/
+.venv-mutants/ready: tests/mutants/requirements.txt .venv/ready ## what changes the sources, for acceptance
+	$(PYTHON) -m venv .venv-mutants
+	.venv-mutants/bin/pip install --quiet --disable-pip-version-check -r tests/mutants/requirements.txt
+	@touch $@
+
+mutants: .venv-mutants/ready ## change the sources 300 times, one thing each, and look which changes no test notices
+	@mkdir -p logs
+	@{ PYTHONPATH=tests .venv-mutants/bin/python -m mutants --count 300; echo $$? > logs/mutants.status; } 2>&1 \
+		| tee logs/mutants.log
+	@exit $$(cat logs/mutants.status)
+
+acceptance: .venv/ready .venv-programs/ready .venv-interop/ready .venv-mutants/ready ## the long counts (kills, fuzz, old SDKs, growth, mutants), logs in logs/
 	@mkdir -p logs
 	@{ $(BIN)/pytest -q -m acceptance -o timeout=1800 --junit-xml=logs/acceptance.xml; echo $$? > logs/status; } 2>&1 \
 		| tee logs/acceptance.log
 	@{ $(BIN)/python benchmarks/growth.py --check --json logs/growth.json || echo 1 > logs/status; } 2>&1 \
 		| tee logs/growth.log
+	@$(MAKE) --no-print-directory mutants || echo 1 > logs/status
 	@exit $$(cat logs/status)
 
 demo: .venv/ready ## record the example agents, look at a run, replay them with the provider gone
@@ -79,4 +91,4 @@ bench: .venv/ready .venv-bench/ready ## added latency and replay beside other to
 	.venv-bench/bin/python benchmarks/ingest.py --json logs/ingest.json
 	.venv-bench/bin/python benchmarks/query.py --json logs/query.json
 
-.PHONY: help venv generate lint test acceptance demo incident bench
+.PHONY: help venv generate lint test mutants acceptance demo incident bench
