@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from playhead_replay.exchanges import RecordedExchange
 from playhead_semconv import attributes as a
@@ -49,7 +49,7 @@ def messages_of(attributes: Mapping[str, Any], exchanges: Sequence[RecordedExcha
     """
     said = attributes.get(a.PLAYHEAD_DERIVED)
     missing: Sequence[str] = [
-        *(said if isinstance(said, list) else ()),
+        *(cast(list[str], said) if isinstance(said, list) else ()),
         *(name for name in CONTENT_ATTRIBUTES if f"{name}_ref" in attributes),
     ]
     if not any(name in attributes for name in CONTENT_ATTRIBUTES):

@@ -51,10 +51,13 @@ def sample(
 
 
 def _difference(source: str, changed: str) -> tuple[int, str, str] | None:
-    """The first line that differs, and both sides; None where they differ in nothing that counts."""
+    """The first line that differs, and both sides; None where they differ in nothing that counts.
+
+    Letters in another case are not counted: SQL does not tell them apart, and they are words of hints.
+    """
     old, new = source.splitlines(), changed.splitlines()
     for tag, begin, end, there, behind in difflib.SequenceMatcher(None, old, new, False).get_opcodes():
         if tag != "equal":
             sides = [" ".join(" ".join(one).split()) for one in (old[begin:end], new[there:behind])]
-            return (begin + 1, *sides) if sides[0] != sides[1] else None
+            return (begin + 1, *sides) if sides[0].lower() != sides[1].lower() else None
     return None

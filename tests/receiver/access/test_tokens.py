@@ -22,6 +22,7 @@ from support.handmade import TRACE
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import FILE, AccessFile
 from playhead_receiver.access.guard import Guard, Unauthenticated
+from playhead_receiver.access.scopes import SCOPES
 from playhead_receiver.faces.routes import FACES
 from playhead_receiver.faces.shown import Limits
 from playhead_receiver.lock import running
@@ -86,8 +87,10 @@ def test_a_token_ends_at_its_time(book: TokenBook):
     [([], ""), (["root"], ""), (["read"], "../x"), (["read"], "A"), (["read"], "a/b")],
 )
 def test_what_cannot_be_a_token(book: TokenBook, scopes: list[str], tenant: str):
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError) as refused:
         book.create("x", scopes, tenant=tenant)
+    wanted = "use a-z, 0-9, _ and -, at most 63" if tenant else f"scopes are {', '.join(SCOPES)}"
+    assert refused.value.hint == wanted
 
 
 def test_tokens_from_the_command_line(playhead: CommandLine):

@@ -18,6 +18,7 @@ from playhead_receiver.store import Batch, Query, RunSummary, Upkeep, open_store
 from playhead_receiver.store.retention import (
     DAY_S,
     Policy,
+    above_budget,
     apply,
     duration_s,
     expired,
@@ -424,9 +425,12 @@ def test_a_policy_is_applied_within_a_budget(tmp_path: Path):
 def test_a_policy_is_read_from_words():
     assert policy_of("off") is None
     assert policy_of("") == Policy()
-    assert policy_of("success=1h failure=2d agent:refund=3s share=0.25 budget=64K") == Policy(
+    words = "success=1h failure=2d flagged=4w test=5s agent:refund=3s share=0.25 budget=64K"
+    assert policy_of(words) == Policy(
         success_s=3600,
         failure_s=2 * DAY_S,
+        flagged_s=28 * DAY_S,
+        test_s=5,
         agents_s={"refund": 3},
         success_share=0.25,
         budget_bytes=65_536,
@@ -526,3 +530,21 @@ def test_a_flag_shortens_no_time():
     assert policy.keeps_s(run, set()) == policy.keeps_s(run, {FLAGGED}) == 200 * DAY_S
     assert policy.keeps_s(run_of(2, age_d=1), {FLAGGED}) == 90 * DAY_S
     assert names([run], policy, run1=FLAGGED) == []
+
+
+@pytest.mark.parametrize(
+    ("size", "used", "above"),
+    [(99, 99, 0), (100, 100, 0), (101, 99, 0), (101, 100, 0), (101, 101, 1), (200, 150, 50)],
+)
+def test_above_the_budget_is_what_is_used_of_a_file_that_is_too_large(size: int, used: int, above: int):
+    """What is freed in the file is used again before the file grows."""
+
+    class Filled:
+        def size_bytes(self) -> int:
+            return size
+
+        def used_bytes(self) -> int:
+            return used
+
+    assert above_budget(Filled(), Policy(budget_bytes=100)) == above  # type: ignore[arg-type]
+    assert above_budget(Filled(), Policy()) == 0  # type: ignore[arg-type]
