@@ -20,6 +20,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
+from typing import TypeAlias
 
 from mutants.copies import ROOT, Copy
 from mutants.making import Mutant, sample
@@ -40,42 +41,59 @@ BASELINE_S = 1800.0
 MOST_TESTS = 400
 
 
-class Seen:
-    """Which tests execute what of a room, and how long they take."""
+Executed: TypeAlias = dict[str, dict[int, list[int]]]
+"""By path and line: numbers of the tests that execute it."""
 
-    def __init__(self, room: str, copy: Copy) -> None:
-        sources = [path for one in ROOMS[room].sources for path in sorted(copy.folder.glob(one))]
+
+class Seen:
+    """Which tests execute what of some rooms, and how long they take."""
+
+    def __init__(self, rooms: list[str], copy: Copy) -> None:
+        sources = {
+            path for room in rooms for one in ROOMS[room].sources for path in copy.folder.glob(one)
+        }
+        tests = dict.fromkeys(path for room in rooms for path in ROOMS[room].tests)
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "seen.json"
             status = copy.pytest(
-                ["-p", "mutants.seen", "-m", "not acceptance", *ROOMS[room].tests],
+                ["-p", "mutants.seen", "-m", "not acceptance", *tests],
                 BASELINE_S,
                 PLAYHEAD_MUTANTS_SEEN=str(out),
-                PLAYHEAD_MUTANTS_SOURCES="\n".join(map(str, sources)),
+                PLAYHEAD_MUTANTS_SOURCES="\n".join(map(str, sorted(sources))),
                 PYTHONPATH=str(copy.folder / "tests"),
             )
             if not out.exists():
-                raise SystemExit(f"{room}: its tests do not run ({status}):\n{said(copy)}")
+                raise SystemExit(f"the tests do not run ({status}):\n{said(copy)}")
             found = json.loads(out.read_text("utf-8"))
+        self._root = copy.folder
         self._tests: list[tuple[str, float]] = [(name, took) for name, took in found["tests"]]
-        self._of_line: dict[str, dict[int, list[int]]] = {
-            path: {int(line): tests for line, tests in lines.items() if tests}
-            for path, lines in found["lines"].items()
-        }
-        self.lines = {path: set(lines) for path, lines in self._of_line.items() if lines}
+        self._lines: dict[str, dict[str, list[int]]] = found["lines"]
 
-    def tests(self, path: str, line: int) -> tuple[list[str], float]:
-        """The quickest tests that execute a line, or the one before it in its statement; how long."""
-        of_line = self._of_line[path]
-        near = max((one for one in of_line if one <= line), default=min(of_line))
-        chosen: list[str] = []
+    def of(self, room: str) -> Executed:
+        """By path and line of the room's sources: the tests of the room that execute it, by number."""
+        belongs = [name.startswith(ROOMS[room].tests) for name, _ in self._tests]
+        paths = {str(path) for one in ROOMS[room].sources for path in self._root.glob(one)}
+        found = {
+            path: {
+                int(line): own
+                for line, tests in lines.items()
+                if (own := [test for test in tests if belongs[test]])
+            }
+            for path, lines in self._lines.items()
+            if str(self._root / path) in paths
+        }
+        return {path: lines for path, lines in found.items() if lines}
+
+    def chosen(self, tests: list[int]) -> tuple[list[str], float]:
+        """The quickest of these tests, and how long they take, in seconds."""
+        names: list[str] = []
         sum_s = 0.0
-        for name, took in sorted((self._tests[one] for one in of_line[near]), key=lambda one: one[1]):
-            if chosen and (sum_s + took > TESTS_S or len(chosen) == MOST_TESTS):
+        for name, took in sorted((self._tests[one] for one in tests), key=lambda one: one[1]):
+            if names and (sum_s + took > TESTS_S or len(names) == MOST_TESTS):
                 break
-            chosen.append(name)
+            names.append(name)
             sum_s += took
-        return chosen, sum_s
+        return names, sum_s
 
 
 def said(copy: Copy) -> str:
@@ -83,24 +101,29 @@ def said(copy: Copy) -> str:
     return "\n".join((copy.folder / "pytest.log").read_text("utf-8", "replace").splitlines()[-15:])
 
 
-def passes(mutant: Mutant, seen: Seen, copy: Copy) -> bool:
-    """Whether the tests that execute what a mutant changes pass in a copy as it is."""
-    tests, took = seen.tests(mutant.path, mutant.line)
+def passes(tests: list[str], took_s: float, copy: Copy) -> bool:
+    """Whether these tests pass in a copy as it is, in not much longer than they take."""
     listed = copy.folder / "chosen.txt"
     listed.write_text("\n".join(tests) + "\n", "utf-8")
-    limit_s = STARTS_S + SLOWER * took
+    limit_s = STARTS_S + SLOWER * took_s
     return copy.pytest(["-x", "-o", f"timeout={limit_s}", f"@{listed}"], limit_s) == 0
 
 
-def survives(mutant: Mutant, seen: Seen, copy: Copy) -> bool:
-    """Whether no test notices."""
+def survives(mutant: Mutant, tests: list[str], took_s: float, copy: Copy) -> bool:
+    """Whether none of these tests notices."""
     file = copy.folder / mutant.path
     original = file.read_bytes()
     file.write_text(mutant.source, "utf-8")
     try:
-        return passes(mutant, seen, copy)
+        return passes(tests, took_s, copy)
     finally:
         file.write_bytes(original)
+
+
+def executing(mutant: Mutant, executed: Executed) -> list[int]:
+    """The tests that execute the line that a mutant changes, or the one before it in its statement."""
+    of_line = executed[mutant.path]
+    return of_line[max((line for line in of_line if line <= mutant.line), default=min(of_line))]
 
 
 def equivalents() -> set[tuple[str, str, str]]:
@@ -132,27 +155,30 @@ def main() -> int:
         free: SimpleQueue[Copy] = SimpleQueue()
         for copy in copies:
             free.put(copy)
+        seen = Seen(rooms, copies[0])
+        print(f"what tests execute is known after {time.monotonic() - began:.0f} s", flush=True)
         for number, room in enumerate(rooms):
             count = asked.count // len(rooms) + (number < asked.count % len(rooms))
-            seen = Seen(room, copies[0])
+            executed = seen.of(room)
             draw = random.Random(f"{asked.seed} {room}")
-            drawn = list(sample(room, seen.lines, count, draw, ROOT))
-            if drawn and not passes(drawn[0], seen, copies[0]):
-                raise SystemExit(f"{room}: tests fail without a mutant:\n{said(copies[0])}")
-            left = [one for one in drawn if (one.path, one.was, one.now) not in same]
+            lines = {path: set(of_line) for path, of_line in executed.items()}
+            drawn = list(sample(room, lines, count, draw, ROOT))
 
-            def lives(mutant: Mutant, seen: Seen = seen) -> bool:
+            def lives(mutant: Mutant, executed: Executed = executed) -> bool:
                 copy = free.get()
                 try:
-                    return survives(mutant, seen, copy)
+                    return survives(mutant, *seen.chosen(executing(mutant, executed)), copy)
                 finally:
                     free.put(copy)
 
+            if drawn and not passes(*seen.chosen(executing(drawn[0], executed)), copies[0]):
+                raise SystemExit(f"{room}: tests fail without a mutant:\n{said(copies[0])}")
+            left = [one for one in drawn if (one.path, one.was, one.now) not in same]
             with ThreadPoolExecutor(asked.jobs) as workers:
                 alive = [one for one, there in zip(left, workers.map(lives, left), strict=True) if there]
             table.append((room, len(drawn), len(left) - len(alive), len(drawn) - len(left)))
             print(
-                f"{room}: {len(left) - len(alive)} of {len(drawn)} killed", *alive, sep="\n", flush=True
+                f"{room}: {len(left) - len(alive)} of {len(left)} killed", *alive, sep="\n", flush=True
             )
     counted = sum(count - equal for _, count, _, equal in table)
     killed = sum(one[2] for one in table)

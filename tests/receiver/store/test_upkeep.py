@@ -20,13 +20,14 @@ from playhead_receiver.store.retention import (
     Policy,
     above_budget,
     apply,
+    delete_runs,
     duration_s,
     expired,
     policy_of,
     size_of,
 )
-from playhead_receiver.store.upkeep import FLAGGED, HELD, TEST
-from playhead_semconv.errors import ConfigurationError, StoreError
+from playhead_receiver.store.upkeep import FLAGGED, HELD, TEST, Deleted
+from playhead_semconv.errors import ConfigurationError, CorruptTape, StoreError
 from playhead_semconv.facts import Content, Fact
 
 SHARED = "shared " * 40 + os.urandom(400).hex()
@@ -465,6 +466,10 @@ def test_a_policy_that_cannot_be_read_says_which_word_is_wrong(wrong: str, said:
 def test_durations_and_sizes_are_read():
     assert (duration_s("90d"), duration_s("1.5h"), duration_s("10s")) == (90 * DAY_S, 5400.0, 10.0)
     assert (size_of("10G"), size_of("64KiB"), size_of("12")) == (10 << 30, 64 << 10, 12)
+    for read, hint in ((duration_s, "90d, 12h, 30m, 10s or forever"), (size_of, "10G, 500M or 64K")):
+        with pytest.raises(ConfigurationError) as refused:
+            read("much")
+        assert refused.value.hint == hint
     for read, text in ((duration_s, "90"), (duration_s, "d"), (size_of, "much"), (size_of, "-1G")):
         with pytest.raises(ConfigurationError):
             read(text)
@@ -548,3 +553,21 @@ def test_above_the_budget_is_what_is_used_of_a_file_that_is_too_large(size: int,
 
     assert above_budget(Filled(), Policy(budget_bytes=100)) == above  # type: ignore[arg-type]
     assert above_budget(Filled(), Policy()) == 0  # type: ignore[arg-type]
+
+
+def test_many_runs_are_deleted_some_at_a_time_and_one_that_cannot_be_stops_none():
+    asked: list[int] = []
+
+    class Damaged:
+        def delete(self, ids: list[bytes]) -> Deleted:
+            asked.append(len(ids))
+            if trace(130) in ids:
+                raise CorruptTape("a fact of it is damaged")
+            return Deleted(len(ids), 2 * len(ids), 3 * len(ids), 4 * len(ids))
+
+    noted: list[str] = []
+    runs = [run_of(number, age_d=1) for number in range(1, 151)]
+    done = delete_runs(Damaged(), runs, noted.append)  # type: ignore[arg-type]
+    assert asked == [64, 64, 22, *[1] * 22]
+    assert (done.runs, done.spans, done.facts, done.blobs) == (149, 298, 447, 596)
+    assert noted == [run.trace_id for run in runs]
