@@ -65,6 +65,8 @@ class Seen:
             if not out.exists():
                 raise SystemExit(f"the tests do not run ({status}):\n{said(copy)}")
             found = json.loads(out.read_text("utf-8"))
+        for name in found["failed"]:
+            print(f"{name} fails without a mutant, and is left out")
         self._root = copy.folder
         self._tests: list[tuple[str, float]] = [(name, took) for name, took in found["tests"]]
         self._lines: dict[str, dict[str, list[int]]] = found["lines"]

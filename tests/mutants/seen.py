@@ -19,6 +19,7 @@ _coverage = coverage.Coverage(
     data_file=None, config_file=False, include=os.environ["PLAYHEAD_MUTANTS_SOURCES"].splitlines()
 )
 _passed: dict[str, float] = {}
+_failed: dict[str, None] = {}
 
 
 def pytest_sessionstart() -> None:
@@ -40,6 +41,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "call" and report.passed:
         _passed[report.nodeid] = 0.0
+    if report.failed:
+        _failed[report.nodeid] = None
 
 
 def pytest_sessionfinish() -> None:
@@ -53,5 +56,5 @@ def pytest_sessionfinish() -> None:
         }
         for path in data.measured_files()
     }
-    found = {"tests": list(_passed.items()), "lines": lines}
+    found = {"tests": list(_passed.items()), "failed": list(_failed), "lines": lines}
     Path(os.environ["PLAYHEAD_MUTANTS_SEEN"]).write_text(json.dumps(found), "utf-8")
