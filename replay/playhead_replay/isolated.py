@@ -1,9 +1,17 @@
 """``python -I -S isolated.py --parent PID --said FILE [--network none] [--scratch DIR] -- COMMAND``.
 
-Becomes the command, which dies with process PID. Where Linux allows it, the command has no network, and
-no file outside of ``--scratch`` can be changed: all that is mounted is read-only, and the folder of the
-program and those for temporary files lie behind overlays, whose changes are thrown away. What the
-kernel enforces is written to FILE: ``network``, ``files``.
+Becomes the command, which dies with process PID. Where Linux allows it, the command has namespaces of
+its own, and no capability that leads out of them:
+
+* ``--network none``: no network. Sockets and pipes that lie in folders are cut off too, as each folder
+  is seen through an overlay.
+* ``--scratch DIR``: no file outside of DIR can be changed. All that is mounted is read-only; the folder
+  of the program and those for temporary files can be written to, and what is written is thrown away.
+  No other process is seen, nor its shared memory, queues, semaphores, terminals and devices.
+  ``--wait SECONDS``: what the command has started may outlive it for so long.
+
+What the kernel enforces of this is written to FILE and into the variable ``PLAYHEAD_HELD_BY_KERNEL``:
+``network``, ``files``, ``processes``.
 
 A script of its own, as only a process with one thread can enter a user namespace.
 """
@@ -11,16 +19,23 @@ A script of its own, as only a process with one thread can enter a user namespac
 from __future__ import annotations
 
 import ctypes
+import glob
 import os
 import re
+import select
 import signal
+import stat
 import sys
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, NoReturn
 
 CLONE_NEWNS: Final = 0x00020000
+CLONE_NEWUTS: Final = 0x04000000
+CLONE_NEWIPC: Final = 0x08000000
 CLONE_NEWUSER: Final = 0x10000000
+CLONE_NEWPID: Final = 0x20000000
 CLONE_NEWNET: Final = 0x40000000
+MS_NOSUID: Final = 2
 MS_BIND: Final = 4096
 MS_REC: Final = 16384
 MS_PRIVATE: Final = 1 << 18
@@ -28,9 +43,51 @@ SYS_MOUNT_SETATTR: Final = 442
 AT_FDCWD: Final = -100
 AT_RECURSIVE: Final = 0x8000
 MOUNT_ATTR_RDONLY: Final = 1
+MOUNT_ATTR_NOSUID: Final = 2
+MOUNT_ATTR_NODEV: Final = 4
 PR_SET_PDEATHSIG: Final = 1
+PR_SET_DUMPABLE: Final = 4
+PR_CAPBSET_DROP: Final = 24
+PR_SET_NO_NEW_PRIVS: Final = 38
+PR_CAP_AMBIENT: Final = 47
+PR_CAP_AMBIENT_CLEAR_ALL: Final = 4
+CAPABILITY_VERSION: Final = 0x20080522
+KEYCTL_JOIN_SESSION_KEYRING: Final = 1
+SYS_KEYCTL: Final = {"x86_64": 250, "aarch64": 219}
+
+HELD_BY_KERNEL: Final = "PLAYHEAD_HELD_BY_KERNEL"
+
+KEPT_CAPABILITIES: Final = (0, 1, 3, 4, 5, 6, 7, 10)
+"""What root keeps, as far as it had them: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID and
+NET_BIND_SERVICE. Within its namespaces they open and change nothing that is not its own."""
+
+CAPABILITIES: Final = 64
+"""More than there are."""
+
+DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "nvidia*", "kfd", "dri")
+"""What is left of ``/dev``: nothing that keeps what is written to it, and processors of graphics."""
+
+LINKS: Final = {
+    "fd": "/proc/self/fd",
+    "stdin": "/proc/self/fd/0",
+    "stdout": "/proc/self/fd/1",
+    "stderr": "/proc/self/fd/2",
+    "ptmx": "pts/ptmx",
+}
+
+SYSTEM: Final = ("/proc", "/sys", "/dev")
+"""Folders in which nobody else lays sockets; they are read-only, or made anew."""
+
+OVERLAYS: Final = 256
+"""So many folders are covered at most."""
+
+# As they are before boundaries are patched.
+_kill: Final = os.kill
+_waitpid: Final = os.waitpid
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_fork: Final = ctypes.PyDLL(None).fork
+"""Without what Python has registered for forks: to the program, this is one process."""
 
 
 class Attributes(ctypes.Structure):
@@ -43,7 +100,7 @@ def main(words: list[str]) -> None:
     """See the module."""
     split = words.index("--")
     options, command = words[:split], words[split + 1 :]
-    enter(options)
+    os.environ[HELD_BY_KERNEL] = " ".join(enter(options))
     try:
         os.execvp(command[0], command)
     except OSError as problem:
@@ -51,19 +108,45 @@ def main(words: list[str]) -> None:
         raise SystemExit(127) from None
 
 
-def enter(options: list[str]) -> None:
-    """Have this process be as they say. It must have one thread."""
+def enter(options: list[str]) -> list[str]:
+    """Have this process be as they say, which must have one thread; what the kernel enforces.
+
+    Returns in the process that is to be the command. The one that was called may stay behind, and ends
+    as that one does.
+    """
     values = dict(zip(options[::2], options[1::2], strict=True))
-    enforced: list[str] = []
+    parent, enforced = int(values["--parent"]), list[str]()
     network, scratch = values.get("--network") == "none", values.get("--scratch", "")
-    flags = (CLONE_NEWNET if network else 0) | (CLONE_NEWNS if scratch else 0)
+    flags = CLONE_NEWNET if network else 0
+    flags |= CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS if scratch else 0
+    before, users = _capabilities(), _users()
     if flags and _unshared(flags):
-        enforced += ["network"] if network else []
-        if scratch and _tried(lambda: _only_in(scratch)):
-            enforced.append("files")
+        if _users() != users:  # else it is the whole machine that this would be said of
+            _tried(lambda: _write("/proc/sys/user/max_user_namespaces", "0"))
+        if scratch:
+            _leave_behind(parent, float(values.get("--wait", "0")))
+            parent = os.getppid()
+            os.setsid()
+            enforced = _alone(scratch, network=network)
+        _tried(lambda: _drop(before))
     with open(values["--said"], "w", encoding="utf-8") as said:
         said.write("\n".join(enforced))
-    _die_with(int(values["--parent"]))
+    _die_with(parent)
+    return enforced
+
+
+def _alone(scratch: str, *, network: bool) -> list[str]:
+    """In namespaces: leave nothing within reach but ``scratch``. What is enforced."""
+    enforced = ["processes"]
+    number = SYS_KEYCTL.get(os.uname().machine)
+    if number is not None:
+        _libc.syscall(number, KEYCTL_JOIN_SESSION_KEYRING, None)
+    view = _View(scratch)
+    if _tried(view.only_in_scratch):
+        enforced.append("files")
+        if network and view.whole:
+            enforced.append("network")
+    return enforced
 
 
 def _die_with(parent: int) -> None:
@@ -73,45 +156,244 @@ def _die_with(parent: int) -> None:
 
 
 def _unshared(flags: int) -> bool:
-    """In namespaces of its own; where a user namespace is needed, in one that keeps the user's id."""
+    """In namespaces of its own, that of users included where that can be; every id stays what it is."""
     user, group = os.geteuid(), os.getegid()
+    maps = [(name, _same(name)) for name in ("uid_map", "gid_map")]
+    if user == 0 and _with_help(maps, lambda: _libc.unshare(flags | CLONE_NEWUSER) == 0):
+        return True
     if user == 0 and _libc.unshare(flags) == 0:
         return True
-    if _libc.unshare(flags | CLONE_NEWUSER) != 0:
-        return False
-    return _tried(lambda: _mapped(user, group))
+    own = [("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")]
+    return _libc.unshare(flags | CLONE_NEWUSER) == 0 and _tried(lambda: _mapped("self", own))
 
 
-def _mapped(user: int, group: int) -> None:
-    maps = ("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")
+def _same(name: str) -> str:
+    """A map in which each id that there is here stands for itself."""
+    try:
+        with open(f"/proc/self/{name}", encoding="ascii") as lines:
+            return "".join(f"{first} {first} {count}\n" for first, _, count in map(str.split, lines))
+    except OSError:
+        return ""
+
+
+def _with_help(maps: list[tuple[str, str]], unshare: Callable[[], bool]) -> bool:
+    """Enter a user namespace in which every id is known: who stays outside has to say so."""
+    target = os.getpid()
+    (waits, goes), (hears, tells) = os.pipe(), os.pipe()
+    helper = _fork()
+    if helper == 0:
+        try:
+            os.close(goes)
+            told = os.read(waits, 1) and _tried(lambda: _mapped(str(target), maps))
+            os.write(tells, b"1" if told else b"0")
+        finally:
+            os._exit(0)
+    for theirs in (waits, tells):
+        os.close(theirs)
+    try:
+        if helper < 0 or not unshare():
+            return False
+        os.write(goes, b"1")
+        if os.read(hears, 1) != b"1":
+            raise SystemExit("the user namespace of this replay has no users")
+        return True
+    finally:
+        os.close(goes)
+        os.close(hears)
+        if helper > 0:
+            _waitpid(helper, 0)
+
+
+def _mapped(process: str, maps: list[tuple[str, str]]) -> None:
     for name, text in maps:
-        with open(f"/proc/self/{name}", "w", encoding="ascii") as file:
-            file.write(text)
+        _write(f"/proc/{process}/{name}", text)
 
 
-def _only_in(scratch: str) -> None:
-    """Leave nothing that can be changed but ``scratch``."""
-    cwd = os.getcwd()
-    points = _mount_points()
-    inside = os.path.join(scratch, "over")
-    os.mkdir(inside)
-    _mount(None, "/", None, MS_REC | MS_PRIVATE)
-    _mount(scratch, scratch, None, MS_BIND)
-    _mount("tmpfs", inside, "tmpfs")
-    _set("/", MOUNT_ATTR_RDONLY, 0, AT_RECURSIVE)
-    for mine in (scratch, inside):
-        _set(mine, 0, MOUNT_ATTR_RDONLY)
-    kept = os.open(scratch, os.O_PATH)
-    if "/dev/shm" in points:
-        _tried(lambda: _mount("tmpfs", "/dev/shm", "tmpfs"))
-    covered: list[str] = []
-    for number, folder in enumerate(_apart([cwd, "/tmp", "/var/tmp"], points)):
-        if _tried(lambda folder=folder, number=number: _over(folder, f"{inside}/{number}")):
-            covered.append(folder)
-    if any(scratch.startswith(folder + os.sep) for folder in covered):
+def _users() -> str:
+    """Names the user namespace."""
+    return os.readlink("/proc/self/ns/user")
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def _leave_behind(parent: int, patience_s: float) -> None:
+    """Return in a process of the new namespace; stay outside, and end as that one does.
+
+    Between them is the first process of the namespace, with which all others in it die.
+    """
+    hears, tells = os.pipe()
+    first = _fork()
+    if first < 0:
+        raise SystemExit("no process can be made in the namespace of this replay")
+    if first == 0:
+        os.close(hears)
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        command = _fork()
+        if command == 0:
+            os.close(tells)
+            return
+        _reap(command, tells)
+    os.close(tells)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    _die_with(parent)
+    said = os.read(hears, 16)
+    select.select([hears], [], [], patience_s)  # its end is that of the namespace
+    _kill(first, signal.SIGKILL)
+    _waitpid(first, 0)
+    _end_as(int(said) if said else signal.SIGKILL)
+
+
+def _reap(command: int, tells: int) -> NoReturn:
+    """Be the first process of a namespace, until there is no other."""
+    try:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        while True:
+            pid, status = _waitpid(-1, 0)
+            if pid == command:
+                os.write(tells, b"%d" % status)
+    except ChildProcessError:
+        pass
+    finally:
+        os._exit(0)
+
+
+def _end_as(status: int) -> NoReturn:
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        _libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+        if number not in (signal.SIGKILL, signal.SIGSTOP):
+            signal.signal(number, signal.SIG_DFL)
+        _kill(os.getpid(), number)
+    os._exit(os.WEXITSTATUS(status))
+
+
+class _View:
+    """What the command sees of the file system."""
+
+    def __init__(self, scratch: str) -> None:
+        self._scratch = scratch
+        self._inside = os.path.join(scratch, "over")
+        self._made = 0
+        self.whole = True
+        """Whether no socket and no pipe of somebody else is left in it."""
+
+    def only_in_scratch(self) -> None:
+        """Leave nothing that can be changed but the scratch folder. `OSError`."""
+        cwd, scratch, inside = os.getcwd(), self._scratch, self._inside
+        points = _mount_points()
+        own = _apart([cwd, "/tmp", "/var/tmp"], points)
+        lower = {folder: os.open(folder, os.O_PATH) for folder in own}
+        os.mkdir(inside)
+        _mount(None, "/", None, MS_REC | MS_PRIVATE)
+        _mount(scratch, scratch, None, MS_BIND)
+        _mount("tmpfs", inside, "tmpfs")
+        _tried(lambda: _mount("proc", "/proc", "proc", MS_NOSUID))
+        devices = _lay_devices()
+        _set("/", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, AT_RECURSIVE)
+        for device in devices:
+            _tried(lambda device=device: _set(device, 0, MOUNT_ATTR_NODEV))
+        for mine in (scratch, inside, "/dev/shm"):
+            _set(mine, 0, MOUNT_ATTR_RDONLY)
+        kept, beneath = (os.open(mine, os.O_PATH) for mine in (scratch, inside))
+        self._inside = f"/proc/self/fd/{beneath}"  # the folder that it lies in will be covered
+        os.mkdir(f"{self._inside}/empty")
+        for folder in self._folders(points, own):
+            self._cover(folder)
+        for folder in own:
+            self._over(folder, lower[folder])
         _mount(f"/proc/self/fd/{kept}", scratch, None, MS_BIND)
-    os.close(kept)
-    os.chdir(cwd)
+        for number in (kept, beneath, *lower.values()):
+            os.close(number)
+        os.chdir(cwd)
+
+    def _folders(self, points: list[str], own: list[str]) -> Iterator[str]:
+        """All that is mounted, as folders with no mount below them. Single sockets are cut off here."""
+        above = {"/"}
+        for point in points:
+            while (point := os.path.dirname(point)) not in above:
+                above.add(point)
+        left = ["/"]
+        while left:
+            folder = left.pop()
+            if folder in SYSTEM or folder in own:
+                continue
+            if folder not in above:
+                yield folder
+                continue
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            left.append(entry.path)
+                        elif _speaks(entry.stat(follow_symlinks=False).st_mode):
+                            _mount("/dev/null", entry.path, None, MS_BIND)
+            except OSError:
+                self.whole = False
+
+    def _cover(self, folder: str) -> None:
+        """Have ``folder`` seen through an overlay: its sockets and pipes are then others."""
+        self._made += 1
+        number = -1
+        try:
+            if self._made > OVERLAYS:
+                raise OSError(f"more than {OVERLAYS} folders")
+            number = os.open(folder, os.O_PATH)
+            data = f"lowerdir=/proc/self/fd/{number}:{self._inside}/empty"
+            _mount("overlay", folder, "overlay", 0, data)
+            _set(folder, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0)
+        except OSError:
+            self.whole = False
+        finally:
+            if number >= 0:
+                os.close(number)
+
+    def _over(self, folder: str, lower: int) -> None:
+        """The same, and it can be written to: what is changed goes into memory."""
+        self._made += 1
+        upper, work = (f"{self._inside}/{self._made}/{name}" for name in ("upper", "work"))
+        try:
+            for made in (os.path.dirname(upper), upper, work):
+                os.mkdir(made)
+            there = os.stat(f"/proc/self/fd/{lower}")
+            _tried(lambda: os.chown(upper, there.st_uid, there.st_gid))
+            os.chmod(upper, there.st_mode & 0o7777)
+            data = f"lowerdir=/proc/self/fd/{lower},upperdir={upper},workdir={work}"
+            if not _tried(lambda: _mount("overlay", folder, "overlay", 0, f"{data},userxattr")):
+                _mount("overlay", folder, "overlay", 0, data)
+            _set(folder, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0)
+        except OSError:
+            self.whole = False
+
+
+def _lay_devices() -> list[str]:
+    """Put a ``/dev`` of its own in the place of the machine's. The mounts in which devices are."""
+    found = [path for name in DEVICES for path in glob.glob(f"/dev/{name}")]
+    devices = {path: os.open(path, os.O_PATH) for path in found}
+    folders = {path for path in found if os.path.isdir(path)}
+    _mount("tmpfs", "/dev", "tmpfs", MS_NOSUID, "mode=0755")
+    for path, number in devices.items():
+        if path in folders:
+            os.mkdir(path)
+        else:
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
+        _mount(f"/proc/self/fd/{number}", path, None, MS_BIND | MS_REC)
+        os.close(number)
+    for name, target in LINKS.items():
+        os.symlink(target, f"/dev/{name}")
+    for name in ("pts", "shm"):
+        os.mkdir(f"/dev/{name}")
+    _mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID, "mode=1777")
+    if _tried(lambda: _mount("devpts", "/dev/pts", "devpts", MS_NOSUID, "newinstance,ptmxmode=0666")):
+        found.append("/dev/pts")
+    return found
+
+
+def _speaks(mode: int) -> bool:
+    return stat.S_ISSOCK(mode) or stat.S_ISFIFO(mode)
 
 
 def _apart(folders: list[str], points: list[str]) -> list[str]:
@@ -125,17 +407,6 @@ def _apart(folders: list[str], points: list[str]) -> list[str]:
         ):
             apart.append(folder)
     return apart
-
-
-def _over(folder: str, beside: str) -> None:
-    """Put an overlay over ``folder``; what is changed there goes below ``beside``."""
-    if any(sign in folder for sign in ",:\\"):
-        raise OSError(f"no overlay over {folder}")
-    upper, work = f"{beside}/upper", f"{beside}/work"
-    for made in (beside, upper, work):
-        os.mkdir(made)
-    os.chmod(upper, os.stat(folder).st_mode & 0o7777)
-    _mount("overlay", folder, "overlay", 0, f"lowerdir={folder},upperdir={upper},workdir={work}")
 
 
 def _mount_points() -> list[str]:
@@ -160,6 +431,27 @@ def _set(target: str, set: int, clear: int, flags: int = 0) -> None:
         SYS_MOUNT_SETATTR, AT_FDCWD, os.fsencode(target), flags, ctypes.byref(attributes), size
     )
     _checked(done, target)
+
+
+def _capabilities() -> int:
+    """Those that this process may use, as bits."""
+    header, data = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
+    _libc.capget(header, data)
+    return data[1] | data[4] << 32
+
+
+def _drop(before: int) -> None:
+    """Keep of the capabilities those that change nothing outside, as far as there were any ``before``."""
+    kept = sum(1 << number for number in KEPT_CAPABILITIES) & before
+    for number in range(CAPABILITIES):
+        if not kept >> number & 1:
+            _libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)
+    _libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+    low, high = kept & 0xFFFFFFFF, kept >> 32
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
+    data = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)
+    _checked(_libc.capset(header, data), "capabilities")
+    _checked(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "privileges")
 
 
 def _checked(done: int, target: str) -> None:

@@ -14,15 +14,17 @@ PROBE_TIMEOUT_S = 10.0
 SCRIPT = Path(__file__).with_name("isolated.py")
 
 
-def isolated(scratch: Path, said: Path, *, network: bool, files: bool) -> list[str]:
+def isolated(scratch: Path, said: Path, *, network: bool, files: bool, wait_s: float = 0.0) -> list[str]:
     """Words to put before a command; empty on another system than Linux.
 
     The command dies with this process. ``network``: it has none. ``files``: it can change none outside
-    of ``scratch``. What of this the kernel could enforce, `enforced` reads from ``said`` later.
+    of ``scratch``, and reaches no other process; what it has started may outlive it for ``wait_s``.
+    What of this the kernel could enforce, `enforced` reads from ``said`` later.
     """
     if sys.platform != "linux":
         return []
     asked = options(scratch, said, parent=os.getpid(), network=network, files=files)
+    asked += ["--wait", str(wait_s)]
     return [sys.executable, "-I", "-S", str(SCRIPT), *asked, "--"]
 
 
@@ -36,7 +38,7 @@ def options(scratch: Path, said: Path, *, parent: int, network: bool, files: boo
 
 
 def enforced(said: Path) -> frozenset[str]:
-    """What the kernel enforces: ``network``, ``files``."""
+    """What the kernel enforces: ``network``, ``files``, ``processes``."""
     try:
         return frozenset(said.read_text("utf-8").split())
     except OSError:

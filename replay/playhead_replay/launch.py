@@ -235,7 +235,8 @@ class _Again:
         if self.warm is not None and not forks and not self.options:
             done = _execute_warm(self.warm, interpreter, asked, folder, environ, scratch, isolation)
         if done is None:
-            start = [*isolated(scratch, said, **isolation), interpreter]
+            wait_s = FORKS_PATIENCE_S if forks else 0.0
+            start = [*isolated(scratch, said, **isolation, wait_s=wait_s), interpreter]
             start += ["-m", "playhead_instrumentation", "replay", *asked]
             done = _execute(start, folder, environ, scratch, forks=bool(forks))
         if keep is not None and now.exists():

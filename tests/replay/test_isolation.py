@@ -62,7 +62,7 @@ def test_code_of_c_changes_nothing_but_the_scratch_folder(scratch: Path, tmp_pat
     assert [(path.name, path.read_text()) for path in tree.iterdir()] == [("mine.txt", "mine")]
     assert (scratch / "own.moved").exists()
     assert not any(path.exists() or path.with_name(f"{path.name}.moved").exists() for path in outside)
-    assert enforced(scratch / "said") == {"files"}
+    assert enforced(scratch / "said") == {"files", "processes"}
 
 
 @pytest.mark.skipif("files" not in enforceable(), reason="user namespaces are not allowed here")
@@ -70,7 +70,7 @@ def test_what_python_makes_in_shared_memory_is_there(scratch: Path, tmp_path: Pa
     code = "import multiprocessing, tempfile; multiprocessing.Lock(); print(tempfile.mkdtemp())"
     made = run(scratch, tmp_path, "-c", code, network=True).strip()
     assert not os.path.exists(made)
-    assert enforced(scratch / "said") == {"files", "network"}
+    assert enforced(scratch / "said") == {"files", "network", "processes"}
 
 
 def test_nothing_is_asked_of_the_kernel_that_is_not_wanted(scratch: Path, tmp_path: Path):
