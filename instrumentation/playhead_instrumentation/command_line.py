@@ -118,6 +118,7 @@ def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
         tuple(asked.allow),
         tuple(asked.check),
         Replayed.held(),
+        Replayed.held_by_kernel(),
     )
     tape = load(asked.tape)
     running = replayed.begin(tape) if waited else replayed.start(tape)

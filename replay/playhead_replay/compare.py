@@ -19,18 +19,22 @@ from playhead_replay.tracebacks import differing
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.boundaries import BOUNDARIES, CAUSAL, LEVELS, had
+from playhead_semconv.coverage import REPEATED, UNHELD
 from playhead_semconv.difference import (
     Difference,
     body_difference,
     text_difference,
 )
-from playhead_semconv.facts import Fidelity, digest_of
+from playhead_semconv.facts import Fact, Fidelity, digest_of
 from playhead_semconv.folds import level_of
 from playhead_semconv.slices import served
 from playhead_semconv.tapes import IndexedTape
 
 CHANGES = {"files", "sqlite", "network", "processes.talk"}
 """Boundaries that put effects on the tape."""
+
+MOST_NAMED = 20
+"""So many things that were done for real are named."""
 
 AT_THE_END = 1 << 62
 """Place of a divergence that stands behind everything on the *now* tape."""
@@ -84,6 +88,7 @@ class _Comparison:
         found = [
             *requests,
             *responses,
+            *self._unheld(),
             *self._reads(),
             *self._moved(),
             *self._checks(),
@@ -158,6 +163,10 @@ class _Comparison:
             where = "before step 1" if step is None else f"after step {step}"
             threads = "; ".join(map(str, fact.attributes[a.PLAYHEAD_STANDSTILL_THREADS]))
             yield f"the replay stands still {where}, and was ended there: {threads}"
+        real = [str(fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET)) for fact in self._of_kind(REPEATED)]
+        if real:
+            more = f" and {len(real) - MOST_NAMED} more" if len(real) > MOST_NAMED else ""
+            yield f"done again for real, as you said: {', '.join(real[:MOST_NAMED])}{more}"
         lost: dict[str, list[str]] = {}
         for fact in self._tape.named(e.PLAYHEAD_TURN_LOST):
             how = str(fact.attributes[a.PLAYHEAD_TURN_HOW])
@@ -266,6 +275,24 @@ class _Comparison:
                 self._step_of(recorded),
                 seq=AT_THE_END,
             )
+
+    def _unheld(self) -> Iterator[Divergence]:
+        """What could do anything to the world, as nothing kept it from that."""
+        for fact in self._of_kind(UNHELD):
+            yield Divergence(
+                "live",
+                f"not kept from the world: {fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET, '')}",
+                self._step_before(fact.seq),
+                after=True,
+                detail=f"{_whose(fact.attributes)}no boundary sees it, and no namespace held it",
+                seq=fact.seq,
+            )
+
+    def _of_kind(self, kind: str) -> Iterator[Fact]:
+        """Effects of the replay, those of its boot included."""
+        for fact in self._now_whole.named(e.PLAYHEAD_EFFECT):
+            if fact.attributes.get(a.PLAYHEAD_EFFECT_KIND) == kind:
+                yield fact
 
     def _request(self, found: Match) -> Divergence:
         now, kind = found.now, _KINDS[found.fidelity]

@@ -100,7 +100,7 @@ def main(words: list[str]) -> None:
     """See the module."""
     split = words.index("--")
     options, command = words[:split], words[split + 1 :]
-    os.environ[HELD_BY_KERNEL] = " ".join(enter(options))
+    enter(options)
     try:
         os.execvp(command[0], command)
     except OSError as problem:
@@ -108,8 +108,8 @@ def main(words: list[str]) -> None:
         raise SystemExit(127) from None
 
 
-def enter(options: list[str]) -> list[str]:
-    """Have this process be as they say, which must have one thread; what the kernel enforces.
+def enter(options: list[str]) -> None:
+    """Have this process be as they say, which must have one thread.
 
     Returns in the process that is to be the command. The one that was called may stay behind, and ends
     as that one does.
@@ -131,8 +131,8 @@ def enter(options: list[str]) -> list[str]:
         _tried(lambda: _drop(before))
     with open(values["--said"], "w", encoding="utf-8") as said:
         said.write("\n".join(enforced))
+    os.environ[HELD_BY_KERNEL] = " ".join(enforced)
     _die_with(parent)
-    return enforced
 
 
 def _alone(scratch: str, *, network: bool) -> list[str]:
@@ -441,7 +441,7 @@ def _capabilities() -> int:
 
 
 def _drop(before: int) -> None:
-    """Keep of the capabilities those that change nothing outside, as far as there were any ``before``."""
+    """Keep of the capabilities ``before`` those that change nothing outside."""
     kept = sum(1 << number for number in KEPT_CAPABILITIES) & before
     for number in range(CAPABILITIES):
         if not kept >> number & 1:

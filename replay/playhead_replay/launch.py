@@ -246,6 +246,7 @@ class _Again:
         by_kernel = enforced(said)
         result.report.network = "kernel" if "network" in by_kernel else "process"
         result.report.files = "kernel" if "files" in by_kernel else "process"
+        result.report.others = "kernel" if "processes" in by_kernel else "process"
         told: dict[str, Report | str] = {}
         if forks:
             whole = {one.instance: one for one in read_tape_file(scratch / "forks.tape").tapes}

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.coverage import REPEATED, UNHELD
 from playhead_semconv.facts import Content, ErrorRecord, Fact
 from playhead_semconv.folds import end_of
 from playhead_semconv.tapes import IndexedTape
@@ -123,7 +124,7 @@ class Outputs:
         if kind in STREAMS:
             stream = self.stdout if kind == "stdout" else self.stderr
             stream.pieces.append((fact.seq, effect.body))
-        else:
+        elif kind not in (UNHELD, REPEATED):
             self.effects.append(effect)
 
 

@@ -156,6 +156,8 @@ class Report:
     """Who refused the network: ``kernel`` or ``process``; empty when nothing was launched."""
     files: str = ""
     """Who refused changes to files, in the same words."""
+    others: str = ""
+    """Who kept it from other processes, and from the memory and the queues that they share."""
     notes: list[str] = field(default_factory=list[str])
     reads: dict[str, dict[Fidelity, int]] = field(default_factory=dict[str, dict[Fidelity, int]])
     """Counts of ambient reads, by boundary: ``clock``, ``entropy``."""
@@ -201,6 +203,11 @@ class Report:
     def asked(self) -> int:
         """How many exchanges the program asked for now."""
         return sum(self.count(one) for one in Fidelity if one is not Fidelity.UNUSED)
+
+    @property
+    def keeps_files(self) -> bool:
+        """Whether the recording says what became of files, so that a replay can do without changing them."""
+        return "files" not in self.unkept
 
     @property
     def first_divergence(self) -> Divergence | None:
@@ -297,6 +304,7 @@ class Report:
             "edited": self.edited,
             "network": self.network or None,
             "files": self.files or None,
+            "other_processes": self.others or None,
             "notes": self.notes,
         }
 
@@ -313,8 +321,12 @@ class Report:
     def _notes(self) -> Iterator[str]:
         if self.network:
             who = f"network refused by the {self.network}, changes to files by the {self.files}"
-            if self.network == self.files:
+            if not self.keeps_files and self.files == "process":
+                who = f"network refused by the {self.network}, changes to files by nobody"
+            elif self.network == self.files:
                 who = f"network and changes to files refused by the {self.network}"
+            if self.others == "process":
+                who += ", other processes are within reach of code in C"
             yield f"{who}; {self.level} order"
         if self.redacted:
             yield f"{self.redacted} value{'s' if self.redacted > 1 else ''} redacted on the tape"

@@ -31,6 +31,12 @@ WRAP: Final = (
 )
 READ: Final = 'put it into a function with @playhead.tool(effect="read")'
 
+UNHELD: Final = "unheld"
+"""Kind of an effect that a replay tells of: something was at hand that nothing kept from the world."""
+
+REPEATED: Final = "repeated"
+"""Kind of an effect that a replay had on files, as its user has agreed to."""
+
 IN_C: Final = "it connects in C, where no replay can refuse it: "
 
 
@@ -71,6 +77,8 @@ UNSEEN: Final[dict[str, Unseen]] = {
     **_named("its connections", "ldap pycurl zmq", in_c=True),
     **_named("its messages", "aio_pika aiokafka amqp kafka nats paho pika pulsar websocket"),
     **_named("its messages", "confluent_kafka", in_c=True),
+    **_named("what it stores", "apsw lmdb plyvel pysqlite3 rocksdict sqlcipher3", in_c=True),
+    **_named("what it leaves in shared memory and queues", "posix_ipc sysv_ipc", in_c=True),
     "multiprocessing.shared_memory": Unseen("what another process writes there"),
 }
 """Modules that bring something in from outside which the tape does not hold."""

@@ -13,6 +13,7 @@ from playhead_instrumentation import checks, session
 from playhead_instrumentation.bootstrap import others
 from playhead_instrumentation.bootstrap.search_path import with_site
 from playhead_instrumentation.bootstrap.start import begin_replay, start_of, start_recording
+from playhead_instrumentation.boundaries import unheld
 from playhead_instrumentation.boundaries.process_words import WORKER
 from playhead_instrumentation.drivers.allowed import Allowed
 from playhead_instrumentation.drivers.playing import dies_with, ends_at_standstill
@@ -25,6 +26,10 @@ from playhead_semconv.tapes import IndexedTape
 
 HELD = "PLAYHEAD_REPLAY_HELD"
 """Variable that names a descriptor which all processes of a replay hold until they end."""
+
+
+HELD_BY_KERNEL = "PLAYHEAD_HELD_BY_KERNEL"
+"""Variable that says what the kernel keeps from the world: network, files, processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,8 @@ class Replayed:
     allow: tuple[str, ...]
     checks: tuple[str, ...]
     held_descriptor: int
+    by_kernel: tuple[str, ...]
+    """What the kernel keeps from the world; to the rest the process sees itself."""
     instance: str = ""
     """Of the tape that answers a process which is started in it."""
 
@@ -48,6 +55,11 @@ class Replayed:
     def held() -> int:
         """The descriptor that the launcher has this process hold; -1: none."""
         return int(os.environ.pop(HELD, "-1"))
+
+    @staticmethod
+    def held_by_kernel() -> tuple[str, ...]:
+        """What `playhead_replay.isolated` says of this process; nothing where it did not start it."""
+        return tuple(os.environ.pop(HELD_BY_KERNEL, "").split())
 
     def start(self, tape: IndexedTape, *, beside: bool = False) -> Session:
         """Have ``tape`` answer this process. `ReplayFailed`. ``beside``: it is not the first."""
@@ -70,6 +82,7 @@ class Replayed:
         running.forks = forks
         running.for_worker = self._told
         others.load(_others(tape))
+        unheld.watch(self.by_kernel, str(now.parent))
         return running
 
     def begin(self, tape: IndexedTape) -> Session:
@@ -79,6 +92,7 @@ class Replayed:
         ends_at_standstill(running.driver, tape)
         running.for_worker = self._told
         others.load(_others(tape))
+        unheld.watch(self.by_kernel, os.path.dirname(self.now))
         return running
 
     def _told(self, tape: IndexedTape) -> Told:

@@ -57,10 +57,15 @@ class Allowed:
         _allowed.now = self._before
 
 
+def allowed() -> bool:
+    """Whether what this thread starts is a process of the replay itself."""
+    return getattr(_allowed, "now", False)
+
+
 def block(what: str) -> None:
     """`ProcessBlocked` at a replay."""
     session = current()
-    if session is None or not session.driver.fenced or getattr(_allowed, "now", False):
+    if session is None or not session.driver.fenced or allowed():
         return
     session.driver.effect("process", what, fidelity=Fidelity.BLOCKED)
     raise ProcessBlocked(what)

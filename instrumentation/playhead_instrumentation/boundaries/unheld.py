@@ -1,0 +1,336 @@
+"""What a replay sees to by itself, where the kernel does not hold it: no namespaces, or not all of them.
+
+What Python does beneath every boundary (`posix.open`, `io.FileIO`, a raw fork) is refused. What is done
+in C cannot be: that a library was loaded which can do it is put on the tape, and the report says that
+nothing kept it from the world. Where the recording has no files, the user has agreed that they are
+changed for real: what was is put on the tape.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import stat
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Collection
+from importlib.machinery import EXTENSION_SUFFIXES
+from types import FrameType, ModuleType
+from typing import Any, Final
+
+from playhead_instrumentation import lanes
+from playhead_instrumentation.boundaries import process_blocked
+from playhead_instrumentation.boundaries.callers import Caller, caller, installed
+from playhead_instrumentation.boundaries.files_opening import open_stream
+from playhead_instrumentation.patches import INNER, PATCHES
+from playhead_instrumentation.session import Session, current
+from playhead_semconv import attributes as a
+from playhead_semconv.coverage import REPEATED, UNHELD, unseen
+from playhead_semconv.errors import WorldBlocked
+from playhead_semconv.facts import Fidelity
+
+FILES, NETWORK, PROCESSES = "files", "network", "processes"
+
+ALL: Final = frozenset((FILES, NETWORK, PROCESSES))
+"""What the kernel holds where it can."""
+
+WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+SINKS: Final = frozenset(("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"))
+"""Devices that keep nothing."""
+
+LOCAL: Final = frozenset(("127.0.0.1", "::1", "localhost"))
+
+PATHS: Final[dict[str, tuple[tuple[int, int | None], ...]]] = {
+    "os.chflags": ((0, None),),
+    "os.chmod": ((0, 2),),
+    "os.chown": ((0, 3),),
+    "os.link": ((1, 3),),
+    "os.mkdir": ((0, 2),),
+    "os.remove": ((0, 1),),
+    "os.removexattr": ((0, None),),
+    "os.rename": ((0, 2), (1, 3)),
+    "os.rmdir": ((0, 1),),
+    "os.setxattr": ((0, None),),
+    "os.symlink": ((1, 2),),
+    "os.truncate": ((0, None),),
+    "os.utime": ((0, 3),),
+}
+"""Audit events of what changes files → where their arguments have a path, and the folder it is from."""
+
+_own_folder = ""
+_seen: set[tuple[str, str]] = set()
+_busy = threading.local()
+
+
+class WorldUnheld(WorldBlocked, PermissionError):
+    """Something that a replay does not do. An `OSError`, as a program expects of the system."""
+
+    def __init__(self, what: str, who: Caller) -> None:
+        place = f"{who.place}: " if who.place else ""
+        WorldBlocked.__init__(
+            self,
+            f"the replay does not let {who.library or 'the program'} do this: {what}",
+            cause=f"{place}no boundary records it, and here the kernel does not keep it from the world",
+            hint="allow namespaces of users and mounts, or mark what does it with @playhead.tool",
+        )
+        self.errno = 13
+        self.strerror = self.what
+
+    __str__ = WorldBlocked.__str__
+
+
+def watch(held: Collection[str], folder: str) -> None:
+    """See to what is not in ``held``; the replay itself may write below ``folder``."""
+    global _own_folder
+    session = current()
+    missing = ALL - frozenset(held)
+    if session is None or not session.driver.fenced or not missing:
+        return
+    _own_folder = os.path.realpath(folder) + os.sep
+    for module in list(sys.modules):
+        _loaded(module, "")
+    _install(frozenset(missing))
+
+
+@functools.cache
+def _install(missing: frozenset[str]) -> None:
+    if FILES in missing:
+        sys.dont_write_bytecode = True
+        for module in ("os", "posix"):
+            _before(FILES, module, "mknod", lambda path, *_, **__: _path_changed("a new file", path))
+        for name in ("shm_open", "shm_unlink"):
+            _before(FILES, "_posixshmem", name, lambda path, *_, **__: f"shared memory {path}")
+        for name in ("write_history_file", "append_history_file"):
+            _before(FILES, "readline", name, lambda *_: "a change to the history of readline")
+    if PROCESSES in missing:
+        for module in ("os", "posix"):
+            for name in ("sched_setaffinity", "sched_setscheduler", "sched_setparam"):
+                _before(PROCESSES, module, name, lambda pid, *_, **__: _other("the processors", pid))
+            _before(
+                PROCESSES,
+                module,
+                "setpriority",
+                lambda which, who, *_: _other("the priority", who, which),
+            )
+        for module in ("signal", "_signal"):
+            _before(PROCESSES, module, "pidfd_send_signal", lambda *_, **__: "a signal to a process")
+    # It cannot be taken out again.
+    sys.addaudithook(functools.partial(_audit, missing))
+
+
+def _before(area: str, module: str, name: str, said: Callable[..., str | None]) -> None:
+    """Refuse calls of ``module.name`` of which ``said`` gives what they would do."""
+
+    def layer(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        _asked(area, said(*args, **kwargs))
+        return original(*args, **kwargs)
+
+    def apply(imported: ModuleType) -> None:
+        if hasattr(imported, name):
+            PATCHES.around(imported, name, layer, order=INNER)
+
+    PATCHES.when_imported(module, f"{module}.{name}", apply)
+
+
+def _audit(missing: frozenset[str], event: str, arguments: tuple[Any, ...]) -> None:
+    look = EVENTS.get(event)
+    if look is None or getattr(_busy, "now", False):
+        return
+    area, said = look
+    if area is not None and area not in missing:
+        return
+    _busy.now = True
+    try:
+        what = said(*arguments)
+    finally:
+        _busy.now = False
+    _asked(area, what)
+
+
+def _asked(area: str | None, what: str | None) -> None:
+    """`WorldUnheld`, unless it is harmless (None) or done by what runs for real."""
+    session = current()
+    if what is None or session is None or not session.driver.fenced:
+        return
+    if lanes.current() is lanes.SHADOW or process_blocked.allowed() or lanes.in_own_thread():
+        return
+    who = caller(3)
+    if area == FILES and not session.has("files"):
+        _once(session, REPEATED, what, who)
+        return
+    _note(session, "world", what, who, Fidelity.BLOCKED)
+    raise WorldUnheld(what, who)
+
+
+def _note(session: Session, kind: str, what: str, who: Caller, fidelity: Fidelity) -> None:
+    found = {a.PLAYHEAD_EFFECT_LIBRARY: who.library, a.PLAYHEAD_EFFECT_PLACE: who.place}
+    text = session.redactor.text(what)
+    session.driver.effect(
+        kind, text, fidelity=fidelity, attributes={name: value for name, value in found.items() if value}
+    )
+
+
+def _unheld(what: str, who: Caller) -> None:
+    """Something is at hand that nobody holds: say so, once a place."""
+    session = current()
+    if session is not None and session.driver.fenced:
+        _once(session, UNHELD, what, who)
+
+
+def _once(session: Session, kind: str, what: str, who: Caller) -> None:
+    if (what, who.place) not in _seen:
+        _seen.add((what, who.place))
+        _note(session, kind, what, who, Fidelity.LIVE)
+
+
+def _opened(path: Any, _: Any, flags: Any) -> str | None:
+    if isinstance(path, int):
+        return None
+    if isinstance(flags, int) and flags & WRITES:
+        only_named = _names_only(sys._getframe(2)) or os.path.isdir(path)  # pyright: ignore[reportPrivateUsage]
+        return None if only_named else _path_changed("a change to", path)
+    return f"reading from the pipe {_text(path)}" if _is_pipe(path) else None
+
+
+def _names_only(frame: FrameType) -> bool:
+    """Whether `open` asks somebody else for the descriptor, who then opens what he likes."""
+    if frame.f_code is not open_stream.__code__:
+        return False
+    return "real" in frame.f_locals or frame.f_locals.get("opener") is not None
+
+
+def _is_pipe(path: Any) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode) and not _is_own(os.path.realpath(path))
+    except (OSError, TypeError, ValueError):
+        return False
+
+
+def _changed(event: str, *arguments: Any) -> str | None:
+    for at, folder in PATHS[event]:
+        beneath = arguments[folder] if folder is not None and folder < len(arguments) else -1
+        found = _path_changed("a change to", arguments[at], beneath)
+        if found:
+            return found
+    return None
+
+
+def _path_changed(what: str, path: Any, beneath: Any = -1) -> str | None:
+    if isinstance(path, int):
+        return None
+    name = _text(path)
+    if isinstance(beneath, int) and beneath >= 0 and not os.path.isabs(name):
+        name = f"/proc/self/fd/{beneath}/{name}"
+    folder, last = os.path.split(name)
+    # The last name may be a link that is replaced, or one that is followed: both must be ours.
+    places = {os.path.realpath(name), os.path.join(os.path.realpath(folder or "."), last)}
+    return None if all(_is_own(place) for place in places) else f"{what} {name}"
+
+
+def _is_own(place: str) -> bool:
+    return place in SINKS or f"{place}{os.sep}".startswith(_own_folder)
+
+
+def _text(path: Any) -> str:
+    try:
+        return os.fsdecode(path)
+    except TypeError:
+        return str(path)
+
+
+def _locked(descriptor: Any, *_: Any) -> str | None:
+    if isinstance(descriptor, int):
+        place = f"/proc/self/fd/{descriptor}"
+        if os.path.isfile(place) and not _is_own(os.path.realpath(place)):
+            return f"a lock of {os.path.realpath(place)}"
+    return None
+
+
+def _database(name: Any, *_: Any) -> str | None:
+    text = _text(name)
+    if text in ("", ":memory:") or text.startswith("file:"):  # of a URI, the boundary has made it
+        return None
+    return _path_changed("a change to the database", text)
+
+
+def _signalled(pid: Any, *_: Any) -> str | None:
+    if pid == os.getpid() or (isinstance(pid, int) and pid > 0 and _is_child(pid)):
+        return None
+    if pid == 0 and os.getpgrp() == os.getpid():
+        return None
+    return f"a signal to the process {pid}"
+
+
+def _is_child(pid: int) -> bool:
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+def _other(what: str, pid: Any, which: int = 0) -> str | None:
+    """``which``: 0 for a process, else for a group or a user."""
+    return None if which == 0 and pid in (0, os.getpid()) else f"{what} of the process {pid}"
+
+
+def _bound(_: Any, address: Any) -> str | None:
+    if isinstance(address, tuple):
+        host = address[0] if address else ""
+        return None if host in LOCAL else f"listening at {host or '*'}"
+    name = _text(address)
+    return None if not name or name.startswith("\0") else _path_changed("a socket at", name)
+
+
+def _symbol(_: Any, name: Any) -> None:
+    if _by_others(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
+        text = name if isinstance(name, str) else _text(name) if isinstance(name, bytes) else name
+        _unheld(f"{text} through ctypes", caller(3))
+
+
+def _by_others(frame: FrameType | None) -> bool:
+    """Whether it is neither the standard library nor playhead who asks ctypes."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        own = name.startswith(_PLAYHEAD)
+        if not own and not name.startswith(_CTYPES):
+            return not name.startswith(("<frozen", _STANDARD)) or any(one in name for one in _INSTALLED)
+        if own and name != __file__:
+            return False
+        frame = frame.f_back
+    return False
+
+
+def _loaded(module: Any, path: Any, *_: Any) -> None:
+    known = unseen(module)
+    if known is not None and known.in_c:
+        top = module.partition(".")[0]
+        _unheld(f"{top}, which works in C", Caller(top))
+    elif isinstance(path, str) and path.endswith(tuple(EXTENSION_SUFFIXES)) and not installed(path):
+        _unheld(f"{module}, compiled code", Caller(module))
+
+
+_STANDARD: Final = os.path.realpath(sysconfig.get_path("stdlib")) + os.sep
+_CTYPES: Final = os.path.join(_STANDARD, "ctypes") + os.sep
+_PLAYHEAD: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+EVENTS: Final[dict[str, tuple[str | None, Callable[..., str | None]]]] = {
+    "open": (FILES, _opened),
+    **{event: (FILES, functools.partial(_changed, event)) for event in PATHS},
+    "fcntl.flock": (FILES, _locked),
+    "fcntl.lockf": (FILES, _locked),
+    "sqlite3.connect": (FILES, _database),
+    "socket.bind": (NETWORK, _bound),
+    "os.kill": (PROCESSES, _signalled),
+    "os.killpg": (PROCESSES, lambda group, *_: f"a signal to the group {group}"),
+    "os.fork": (PROCESSES, lambda: "a fork"),
+    "resource.prlimit": (PROCESSES, lambda pid, *_: _other("the limits", pid)),
+    "syslog.openlog": (NETWORK, lambda *_: "a line of the system's log"),
+    "syslog.syslog": (NETWORK, lambda *_: "a line of the system's log"),
+    "ctypes.dlsym": (None, _symbol),
+    "ctypes.dlsym/handle": (None, _symbol),
+    "import": (None, _loaded),
+}
+"""Audit event → what it is about (None: it may be about all), and what would be done."""
