@@ -206,7 +206,7 @@ class Report:
 
     @property
     def keeps_files(self) -> bool:
-        """Whether the recording says what became of files, so that a replay can do without changing them."""
+        """Whether the recording has files, so that a replay need not change them for real."""
         return "files" not in self.unkept
 
     @property

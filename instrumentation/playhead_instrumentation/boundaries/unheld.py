@@ -103,6 +103,11 @@ def _install(missing: frozenset[str]) -> None:
             _before(FILES, "_posixshmem", name, lambda path, *_, **__: f"shared memory {path}")
         for name in ("write_history_file", "append_history_file"):
             _before(FILES, "readline", name, lambda *_: "a change to the history of readline")
+    if NETWORK in missing:
+        # libuv tells no audit hook.
+        _before(NETWORK, "uvloop", "Loop.create_connection", _connected)
+        _before(NETWORK, "uvloop", "Loop.create_unix_connection", _connected)
+        _before(NETWORK, "uvloop", "Loop.create_datagram_endpoint", _joined)
     if PROCESSES in missing:
         for module in ("os", "posix"):
             for name in ("sched_setaffinity", "sched_setscheduler", "sched_setparam"):
@@ -127,8 +132,10 @@ def _before(area: str, module: str, name: str, said: Callable[..., str | None]) 
         return original(*args, **kwargs)
 
     def apply(imported: ModuleType) -> None:
-        if hasattr(imported, name):
-            PATCHES.around(imported, name, layer, order=INNER)
+        owner, _, last = name.rpartition(".")
+        place = getattr(imported, owner, None) if owner else imported
+        if hasattr(place, last):
+            PATCHES.around(place, last, layer, order=INNER)
 
     PATCHES.when_imported(module, f"{module}.{name}", apply)
 
@@ -281,6 +288,20 @@ def _bound(_: Any, address: Any) -> str | None:
         return None if host in LOCAL else f"listening at {host or '*'}"
     name = _text(address)
     return None if not name or name.startswith("\0") else _path_changed("a socket at", name)
+
+
+def _connected(_: Any, __: Any, host: Any = None, port: Any = None, **more: Any) -> str | None:
+    """``host``: or the path of a socket."""
+    host = more.get("path") if host is None else host
+    session = current()
+    if host is None or (session is not None and session.driver.allowed.reaches(_text(host))):
+        return None
+    return f"a connection to {_text(host)}" + (f":{port}" if port else "")
+
+
+def _joined(_: Any, __: Any, local: Any = None, remote: Any = None, **more: Any) -> str | None:
+    there = more.get("remote_addr") if remote is None else remote
+    return None if there is None else _connected(None, None, *there[:2])
 
 
 def _symbol(_: Any, name: Any) -> None:
