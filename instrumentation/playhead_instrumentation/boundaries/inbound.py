@@ -34,6 +34,9 @@ END = "end"
 MARKED = "run"
 """The interface of a function that the program marks as a run."""
 
+FAULT = 500
+"""From this status on an answer says that the server is at fault."""
+
 BROKEN = "broken"
 """What stands behind a piece that could not be sent."""
 
@@ -213,7 +216,7 @@ class InboundExchange:
             if end.error is not None:
                 note(span, {a.ERROR_TYPE: name_of(end.error)})
                 span.set_status(Status(StatusCode.ERROR, end.error.message or None))
-            elif status is not None and status >= 500:
+            elif status is not None and status >= FAULT:
                 note(span, {a.ERROR_TYPE: str(status)})
                 span.set_status(Status(StatusCode.ERROR))
             if end.how == "abandoned":
@@ -228,6 +231,11 @@ class InboundExchange:
             self._session.settle()
             if not self.call.end(how, None, error):
                 return
+            if error is not None or (self._status or 0) >= FAULT:
+                what = (
+                    f"answered {self._status}" if error is None else f"{name_of(error)}: {error.message}"
+                )
+                self._session.driver.failed_requests.append(f"{self._key}: {what}")
             self._session.closed(self)
             if not self.call.inherited:  # else the span is the parent's, too
                 self._session.submit(self)

@@ -95,6 +95,8 @@ class Driver:
         """Those that came to the program on the tape that is played."""
         self.boot: list[Delivery] = []
         """What was delivered on that tape before the first of them."""
+        self.failed_requests: list[str] = []
+        """What became of those that failed, or were answered as a fault of the server."""
         self._requests = itertools.count(1)
         self._booted = False
 

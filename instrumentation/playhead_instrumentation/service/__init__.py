@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+from playhead_instrumentation import session
 from playhead_instrumentation.boundaries.applications import IMPORTED, MAIN
 from playhead_instrumentation.boundaries.inbound import MARKED
 from playhead_instrumentation.boundaries.inbound_servers import cover_asgi, cover_wsgi
@@ -36,7 +37,16 @@ class Service:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self) -> None:
-        """Load the application as it was loaded, and ask. `ReplayFailed` where it is not to be found."""
+        """Load the application as it was loaded, and ask. `ReplayFailed` where it is not to be found.
+
+        At a fork, whose exit status says how it went, `SystemExit` where a request fails.
+        """
+        self._serve()
+        failed, running = self._driver.failed_requests, session.current()
+        if failed and running is not None and running.mode in ("fork", "resume"):
+            sys.exit("; ".join(failed))
+
+    def _serve(self) -> None:
         requests = self._driver.requests
         details = requests[0].exchange.ask.details
         app = self._load(

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from playhead_semconv.plans import Plan, Unknown
     from playhead_semconv.seams import Tape
 
+SHOWN_BYTES, SHOWN_LINES = 2000, 10
+"""So much is shown of the answer to a request."""
+
 OURS = ("OTEL_", "PLAYHEAD_")
 """How variables begin that are for the recording, and not for the program."""
 
@@ -137,7 +140,17 @@ def said_of(run: Run) -> tuple[list[str], bool]:
     from playhead_replay.forks.outcome import Outcome
 
     outcome = Outcome.of(run)
-    return outcome.lines(), bool(outcome.blocked)
+    return [*outcome.lines(), *_answers(run)], bool(outcome.blocked)
+
+
+def _answers(run: Run) -> list[str]:
+    """What the program answered to the requests that came to it."""
+    lines: list[str] = []
+    for one in run.requests:
+        said = b"".join(one.pieces)[:SHOWN_BYTES].decode("utf-8", "replace")
+        lines.append(f"{one.key}: {one}")
+        lines += [f"  {line}" for line in said.splitlines()[:SHOWN_LINES]]
+    return lines
 
 
 def turned_away(run: Run, made: Run, headers: Mapping[str, str]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from playhead_replay.exchanges import RecordedExchange
 from playhead_replay.run import Run
@@ -13,6 +12,8 @@ from playhead_semconv.facts import Fidelity
 
 PLAYED = (Fidelity.EXACT, Fidelity.VOLATILE, Fidelity.MOVED, Fidelity.CHANGED)
 PRINTS = ("stdout", "stderr")
+SHOWN = 5
+"""So many effects are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class Outcome:
     """What was refused."""
     not_repeated: int
     """Writes that the origin had done."""
+    done: list[str]
+    """What changed something for real and is no exchange: files, connections, …"""
 
     @classmethod
     def of(cls, run: Run) -> Outcome:
@@ -55,7 +58,18 @@ class Outcome:
             number = numbers.get((exchange.instance, str(exchange.exchange.id)))
             if number is not None:
                 steps.setdefault(number, set()).add(how if how in ("live", "blocked") else "tape")
-        not_repeated += sum(1 for tape in run.tapes for fact in tape.facts() if _is_done(fact))
+        done: list[str] = []
+        for tape in run.tapes:
+            for fact in tape.named(e.PLAYHEAD_EFFECT):
+                kind, how = (
+                    fact.attributes[a.PLAYHEAD_EFFECT_KIND],
+                    fact.attributes.get(a.PLAYHEAD_FIDELITY),
+                )
+                if kind in PRINTS:
+                    continue
+                not_repeated += how == Fidelity.EXACT
+                if how in (None, Fidelity.LIVE):
+                    done.append(f"{kind} {fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET, '')}".strip())
         return cls(
             sorted(number for number, how in steps.items() if how == {"tape"}),
             sorted(number for number, how in steps.items() if "live" in how),
@@ -64,22 +78,27 @@ class Outcome:
             live,
             blocked,
             not_repeated,
+            done,
         )
 
     def lines(self) -> list[str]:
         """In words."""
         if not self.played:
-            return ["nothing was answered by the tape"]
-        first = f"{ranges(self.played_steps)} replayed" if self.played_steps else "no step replayed"
-        lines = [f"{first}, {self.played} exchanges from tape, {self.not_repeated} effects not repeated"]
+            lines = ["nothing was answered by the tape"]
+        else:
+            first = f"{ranges(self.played_steps)} replayed" if self.played_steps else "no step replayed"
+            played = f"{first}, {self.played} exchanges from tape"
+            lines = [f"{played}, {self.not_repeated} effects not repeated"]
         if self.live_steps:
             lines.append(f"live from {self.live_steps[0]}")
-        elif self.blocked:
-            lines.append("nothing went live")
         elif self.live:
             lines.append(f"{self.live} exchanges live, none of a step")
-        else:
-            lines.append("nothing went live: the tape answered everything")
+        elif not self.done:
+            all_of_it = self.played and not self.blocked
+            lines.append("nothing went live" + (": the tape answered everything" if all_of_it else ""))
+        if self.done and not self.live:
+            shown = ", ".join(self.done[:SHOWN]) + (", …" if len(self.done) > SHOWN else "")
+            lines.append(f"nothing was asked live, and done for real: {shown}")
         lines += [f"refused: {one}" for one in self.blocked]
         return lines
 
@@ -106,11 +125,3 @@ def ranges(numbers: list[int]) -> str:
         else:
             found.append([number, number])
     return ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in found)
-
-
-def _is_done(fact: Any) -> bool:
-    """Whether a fact is an effect on a file that was not done again."""
-    if fact.name != e.PLAYHEAD_EFFECT:
-        return False
-    at = fact.attributes
-    return at.get(a.PLAYHEAD_FIDELITY) == Fidelity.EXACT and at[a.PLAYHEAD_EFFECT_KIND] not in PRINTS

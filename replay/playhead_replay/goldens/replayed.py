@@ -241,7 +241,8 @@ def failure(
     if len(lines) > LINES:
         lines = [*lines[:LINES], f"… {len(lines) - LINES} more lines"]
     exact, asked = report.count(Fidelity.EXACT), report.asked
-    lines.append(f"{exact} of {asked} requests exact; nothing went live")
+    live = report.count(Fidelity.LIVE)
+    lines.append(f"{exact} of {asked} requests exact; {live or 'nothing'} went live")
     lines += [f"unused: {name}" for name in report.unused[:5]]
     for note in report.notes:
         told, asks, _ = note.partition(" give it: ")
