@@ -7,13 +7,15 @@ OLD_WEBSOCKETS := 13.1 14.2 15.0.1 16.1.1
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
 
-.venv/ready: requirements-dev.txt constraints.txt tests/end_to_end/runtimes/requirements.txt $(wildcard */pyproject.toml) ## the environment of everything else
+.venv/ready: requirements-dev.txt constraints.txt tests/end_to_end/runtimes/requirements.txt tests/end_to_end/runtimes/doubles/requirements.txt $(wildcard */pyproject.toml) ## the environment of everything else
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -r requirements-dev.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv/apart \
 		-r tests/end_to_end/runtimes/requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade --target .venv/apart-doubles \
+		-r tests/end_to_end/runtimes/doubles/requirements.txt
 	for version in $(OLD_WEBSOCKETS); do $(BIN)/pip install --quiet --disable-pip-version-check --no-deps --upgrade \
-		--target .venv/apart/websockets/$$version websockets==$$version || exit 1; done
+		--target .venv/apart-websockets/$$version websockets==$$version || exit 1; done
 	@touch $@
 
 venv: .venv/ready ## make .venv from the pinned files

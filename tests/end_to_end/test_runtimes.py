@@ -1,4 +1,6 @@
-"""Runtimes that take over threads or event loops: a recorded program does what it does without us.
+"""Test doubles, servers, and runtimes that take over threads or event loops.
+
+A recorded program does what it does without us: it prints the same, and ends the same.
 
 Where strict is asked for and cannot be kept, that is said in one sentence, and the run says its level.
 """
@@ -19,6 +21,8 @@ PROGRAMS = Path(__file__).parent / "runtimes"
 BIN = Path(sys.executable).parent
 APART = Path(sys.prefix, "apart")
 """Where trio is installed (`make venv`)."""
+APART_DOUBLES = Path(sys.prefix, "apart-doubles")
+"""Where doubles and celery are."""
 TIMEOUT_S = 120
 STEPS_DOWN = {
     "gevent_program": "gevent makes threads into greenlets",
@@ -29,6 +33,32 @@ STEPS_DOWN = {
     "ipython_program": "",
     "notebook": "a Jupyter kernel waits for its notebook beside the program",
 }
+DOUBLES = [
+    "doubles/aioresponses_program",
+    "doubles/betamax_program",
+    "doubles/frozen_clock",
+    "doubles/httpretty_program",
+    "doubles/mock_transport",
+    "doubles/mocked_functions",
+    "doubles/moto_program",
+    "doubles/openai_double",
+    "doubles/pytest_doubles",
+    "doubles/requests_mock_program",
+    "doubles/respx_program",
+    "doubles/responses_program",
+    "doubles/vcr_program",
+]
+SERVERS = [
+    "servers/celery_prefork",
+    "servers/gunicorn_gevent",
+    "servers/gunicorn_preload",
+    "servers/gunicorn_threads",
+    "servers/starlette_client",
+    "servers/tornado_server",
+    "servers/uvicorn_uvloop",
+]
+SAMPLE = ["doubles/mock_transport", "doubles/openai_double", "doubles/respx_program"]
+"""Of these, what every run of the suite tries."""
 LAUNCHERS = {
     "instrument": [BIN / "opentelemetry-instrument"],
     "record": [BIN / "playhead", "record", "--"],
@@ -36,7 +66,9 @@ LAUNCHERS = {
 REPLAYED = ("nested_loops", "trio_program", "anyio_program", "ipython_program")
 
 
-def run(words: list[str | Path], home: Path, **more: str) -> subprocess.CompletedProcess[str]:
+def run(
+    words: list[str | Path], home: Path, folder: Path = PROGRAMS, **more: str
+) -> subprocess.CompletedProcess[str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PLAYHEAD_", "OTEL_"))}
     environment = {
         **kept,
@@ -50,7 +82,7 @@ def run(words: list[str | Path], home: Path, **more: str) -> subprocess.Complete
     return subprocess.run(
         words,
         env=environment,
-        cwd=PROGRAMS,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=TIMEOUT_S,
@@ -60,10 +92,13 @@ def run(words: list[str | Path], home: Path, **more: str) -> subprocess.Complete
 
 def as_without_us(program: str, launcher: str, level: str, home: Path) -> str:
     """Run it without and with us; what we said."""
-    words = [sys.executable, f"{program}.py"]
-    more = {"PYTHONPATH": str(APART)} if "trio" in STEPS_DOWN[program] else {}
-    without = run([*words], home, **more)
-    recorded = run([*LAUNCHERS[launcher], *words], home, PLAYHEAD_LEVEL=level, **more)
+    path = PROGRAMS / f"{program}.py"
+    words = [sys.executable, path.name]
+    more = {"PYTHONPATH": str(APART)} if "trio" in STEPS_DOWN.get(program, "") else {}
+    if "/" in program:
+        more = {"PYTHONPATH": str(APART_DOUBLES)}
+    without = run([*words], home, path.parent, **more)
+    recorded = run([*LAUNCHERS[launcher], *words], home, path.parent, PLAYHEAD_LEVEL=level, **more)
     assert (without.returncode, recorded.returncode) == (3, 3), recorded.stderr
     assert recorded.stdout == without.stdout
     return recorded.stderr
@@ -90,6 +125,19 @@ def test_all_levels(program, launcher, level, tmp_path):
         steps_down(program, launcher, tmp_path)
     else:
         assert "not strict" not in as_without_us(program, launcher, level, tmp_path)
+
+
+@pytest.mark.parametrize("program", SAMPLE)
+def test_doubles_of_transports(program, tmp_path):
+    as_without_us(program, "record", "strict", tmp_path)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("program", [*DOUBLES, *SERVERS])
+def test_doubles_and_servers_at_all_levels(program, launcher, level, tmp_path):
+    as_without_us(program, launcher, level, tmp_path)
 
 
 @pytest.mark.parametrize("program", REPLAYED)

@@ -1,0 +1,5 @@
+"""gunicorn whose workers run greenlets."""
+
+from gunicorn_workers import main
+
+main("-k", "gevent")

@@ -1,0 +1,5 @@
+"""gunicorn that loads the application before it forks its workers."""
+
+from gunicorn_workers import main
+
+main("--preload", "--workers", "2")

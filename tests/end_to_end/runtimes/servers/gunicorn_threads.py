@@ -1,0 +1,5 @@
+"""gunicorn whose workers run threads."""
+
+from gunicorn_workers import main
+
+main("-k", "gthread", "--threads", "4")
