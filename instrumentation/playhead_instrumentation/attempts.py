@@ -41,6 +41,8 @@ class Attempt:
     ended_ns: int | None = None
     last_seq: int = -1
     """Last fact of this attempt that was appended."""
+    fidelity: str = ""
+    """Of an attempt of a fork or a resume that its tape answers; empty: it goes out."""
 
 
 class CallObserver(Protocol):

@@ -136,6 +136,8 @@ class Label(msgspec.Struct, frozen=True, array_like=True):
     """Of a failed span, `UNNAMED_ERROR` where it does not say; empty for others."""
     version: str = ""
     """Of the agent."""
+    played: bool = False
+    """Its tape has answered it, in a fork or a resume: nobody was asked, and nothing was used up."""
 
 
 class Usage(msgspec.Struct, frozen=True, array_like=True):
@@ -276,6 +278,7 @@ def summarize(span: Any, recorded: bool = False) -> SpanSummary:
             _text(at, a.GEN_AI_TOOL_NAME) if operation == Operation.EXECUTE_TOOL else "",
             (_text(at, a.ERROR_TYPE) or UNNAMED_ERROR) if failed else "",
             _text(at, a.GEN_AI_AGENT_VERSION),
+            bool(_text(at, a.PLAYHEAD_FIDELITY)),
         ),
         usage=_usage(at),
     )

@@ -170,6 +170,15 @@ class Usage:
     reasoning_tokens: int = 0
 
 
+COUNTS = (
+    a.GEN_AI_USAGE_INPUT_TOKENS,
+    a.GEN_AI_USAGE_OUTPUT_TOKENS,
+    a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
+    a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS,
+)
+"""What `Usage` adds up, in its order."""
+
+
 @dataclass(frozen=True, slots=True)
 class FailedCheck:
     """A check function that failed at a span."""
@@ -341,19 +350,13 @@ class Run:
 
     @property
     def usage(self) -> Usage:
-        """Tokens of all its calls."""
-        totals = [0, 0, 0, 0]
-        for step in self.calls:
-            for index, name in enumerate(
-                (
-                    a.GEN_AI_USAGE_INPUT_TOKENS,
-                    a.GEN_AI_USAGE_OUTPUT_TOKENS,
-                    a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
-                    a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS,
-                )
-            ):
-                totals[index] += count_in(step.span.attributes, name)
-        return Usage(*totals)
+        """Tokens of all its calls, but for those that a fork or a resume has from its tape."""
+        return _sum_of(step for step in self.calls if not _played(step.span))
+
+    @property
+    def played_usage(self) -> Usage:
+        """Tokens of the calls that a fork or a resume has from its tape: its origin used them."""
+        return _sum_of(step for step in self.calls if _played(step.span))
 
     @property
     def calls(self) -> list[Step]:
@@ -362,8 +365,10 @@ class Run:
 
     @property
     def cost(self) -> Cost:
-        """What all its calls cost."""
-        return cost_of((step.span.attributes, step.span.started_ns) for step in self.calls)
+        """What all its calls cost, but for those that a fork or a resume has from its tape."""
+        return cost_of(
+            (step.span.attributes, step.span.started_ns) for step in self.calls if not _played(step.span)
+        )
 
     @property
     def errors(self) -> list[Step]:
@@ -456,6 +461,18 @@ def _rank(tape: IndexedTape) -> int:
     if start is None or start.attributes.get(a.PLAYHEAD_PROCESS_PARENT_INSTANCE):
         return 1 if isinstance(tape, SlicedTape) else 2
     return 1 if isinstance(tape, SlicedTape) else 0
+
+
+def _sum_of(calls: Iterable[Step]) -> Usage:
+    totals = [0, 0, 0, 0]
+    for step in calls:
+        for index, name in enumerate(COUNTS):
+            totals[index] += count_in(step.span.attributes, name)
+    return Usage(*totals)
+
+
+def _played(span: Span) -> bool:
+    return a.PLAYHEAD_FIDELITY in span.attributes
 
 
 def _used(span: Span) -> bool:

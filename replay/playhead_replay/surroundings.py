@@ -101,7 +101,9 @@ def differences(run: Run, command: Command, folder: Path, interpreter: str) -> I
         yield f"Python was {recorded}, now {version}: {word}"
     if at[a.PLAYHEAD_RUN_PLATFORM] != platform:
         yield f"it was recorded on {at[a.PLAYHEAD_RUN_PLATFORM]}, this is {platform}"
-    yield from _packages(at, packages, imported)
+    gone = [module for module in imported if module not in installed]
+    present = {_normal(name) for found in installed.values() for name in found}
+    yield from _packages(at, packages, [module for module in gone if _normal(module) not in present])
 
 
 def _modules(tape: IndexedTape, places: Places) -> Iterator[str]:
@@ -124,7 +126,8 @@ def _digest_at(path: Path) -> str:
     return digest_of(path.read_bytes()).hex()
 
 
-def _packages(at: Mapping[str, Any], now: Mapping[str, str], imported: list[str]) -> Iterator[str]:
+def _packages(at: Mapping[str, Any], now: Mapping[str, str], gone: list[str]) -> Iterator[str]:
+    """``gone``: modules that are in no distribution that is installed."""
     recorded = dict(
         str(one).split("==", 1) for one in at.get(a.PLAYHEAD_RUN_PACKAGES, []) if "==" in one
     )
@@ -136,10 +139,9 @@ def _packages(at: Mapping[str, Any], now: Mapping[str, str], imported: list[str]
             most = _normal(name) in MATTER_MOST
             matters = ", and it makes requests: they may differ" if most else ""
             lines.append((not most, f"{name} was {before}, now {version}{matters}"))
-    present = {_normal(name) for name in now}
-    for module in imported:
+    for module in gone:
         name = _normal(module)
-        if name in known and name not in present:
+        if name in known:
             lines.append((False, f"{module} {known[name]} is not installed here"))
     yield from (line for _, line in sorted(lines))
 

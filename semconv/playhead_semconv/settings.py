@@ -16,6 +16,9 @@ from typing import Any
 from playhead_semconv.boundaries import DEFAULT, LEVELS, Level, parse
 from playhead_semconv.errors import ConfigurationError
 
+RECORDED_BY = "PLAYHEAD_RECORDED_BY"
+"""Variable of all that one `playhead record` runs: a word by which it finds what they recorded."""
+
 
 def _setting(default: Any, doc: str, otel: str = "", choices: tuple[str, ...] = ()) -> Any:
     return field(default=default, metadata={"doc": doc, "otel": otel, "choices": choices})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -65,6 +66,14 @@ print(asyncio.run(looked()), priced())
 """
 
 
+ASKS = """
+from openai import OpenAI
+
+asked = [{"role": "user", "content": "hi"}]
+print(OpenAI().chat.completions.create(model="gpt-5.5", messages=asked).choices[0].message.content)
+"""
+
+
 @pytest.fixture(scope="module")
 def provider() -> Iterator[Provider]:
     with Provider(pace_s=0.002) as provider:
@@ -83,6 +92,18 @@ def test_what_comes_to_child_services_belongs_to_the_run(tmp_path: Path, provide
     assert spans >= {"tools/call look", "GET /prices/snow", "chat gpt-5.5"}
     status, report = home.report("last")
     assert (status, report["verdict"]) == (0, "identical"), report
+
+
+def test_a_program_that_another_starts_is_found(tmp_path: Path, provider: Provider):
+    home = Home(tmp_path, provider.environment)
+    (tmp_path / "asks.py").write_text(ASKS)
+    done = home.playhead("record", "--", "sh", "-c", f"{sys.executable} asks.py; {sys.executable} -c 1")
+    assert done.returncode == 0
+    assert done.stdout.startswith("A flight recorder")
+    assert "nothing was recorded" not in done.stderr
+    assert "playhead: asks-1 success, 1 step," in done.stderr
+    done = home.playhead("record", "--", "sh", "-c", "true; true")
+    assert "playhead: nothing was recorded" in done.stderr
 
 
 def asked(service: RecordedService, *paths: str) -> list[int]:

@@ -49,7 +49,7 @@ from playhead_semconv.boundaries import BOUNDARIES
 from playhead_semconv.errors import ConfigurationError, PlayheadError
 from playhead_semconv.plans import Plan
 from playhead_semconv.seams import Outlet, Sink
-from playhead_semconv.settings import Settings
+from playhead_semconv.settings import RECORDED_BY, Settings
 
 if TYPE_CHECKING:
     from playhead_semconv.tapes import IndexedTape
@@ -270,6 +270,7 @@ def _more_of_start(origin: str, others: Sequence[str] = ()) -> dict[str, Any]:
         a.PLAYHEAD_PROCESS_PARENT_INSTANCE: os.environ.get(PARENT),
         a.PLAYHEAD_PROCESS_PARENT_EXCHANGE: os.environ.get(EXCHANGE),
         a.PLAYHEAD_PROCESS_PARENT_AGENT: os.environ.get(AGENT),
+        a.PLAYHEAD_PROCESS_RECORDED_BY: os.environ.get(RECORDED_BY),
     }
     return {name: value for name, value in found.items() if value}
 

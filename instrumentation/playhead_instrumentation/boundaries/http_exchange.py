@@ -18,6 +18,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode
 from playhead_instrumentation import lanes
 from playhead_instrumentation.attempts import Attempt, current_call
 from playhead_instrumentation.drivers.exceptions import name_of, record_of
+from playhead_instrumentation.drivers.verdict import Played
 from playhead_instrumentation.session import Session, current
 from playhead_instrumentation.spans.light import note
 from playhead_semconv import attributes as a
@@ -83,6 +84,10 @@ def begin(session: Session, described: Callable[..., Outgoing], *request: Any) -
         return None
 
 
+BRANCHES = ("fork", "resume")
+"""Modes of a process that goes on for real, and pays for what it asks then."""
+
+
 class HttpExchange:
     """What is known of one attempt while it goes on."""
 
@@ -122,6 +127,8 @@ class HttpExchange:
             call.id, session.sink.instance, method, url, call.body, 0, context, call.time_ns
         )
         attempt.last_seq = call.last_seq
+        if session.mode in BRANCHES and isinstance(call.verdict, Played):
+            attempt.fidelity = call.verdict.fidelity
         self._session = session
         self._span = span
         self._observer = observer

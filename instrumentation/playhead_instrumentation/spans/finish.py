@@ -107,6 +107,8 @@ class Finisher:
         if attempt is not None and reference:
             attributes[a.PLAYHEAD_WIRE] = call.wire
             attributes[a.PLAYHEAD_EXCHANGE_REF] = reference
+            if attempt.fidelity:
+                attributes[a.PLAYHEAD_FIDELITY] = attempt.fidelity
             attributes[a.PLAYHEAD_RESTS_ON] = attempt.last_seq
             derivable = [name for name in CONTENT_ATTRIBUTES if name in attributes]
             if derivable:

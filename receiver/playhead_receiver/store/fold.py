@@ -280,7 +280,7 @@ def _inside(span: SpanRow) -> bool:
 
 
 def token_bearers(spans: Sequence[SpanRow]) -> list[SpanRow]:
-    """Spans with usage, without those whose descendants report it already."""
+    """Spans that used tokens, without those whose descendants report it already and those of a tape."""
     bearing = {span.span_id: span for span in spans if span.usage}
     if not bearing:
         return []
@@ -291,4 +291,5 @@ def token_bearers(spans: Sequence[SpanRow]) -> list[SpanRow]:
         while above and above not in covered:
             covered.add(above)
             above = parents.get(above, b"")
-    return [span for span_id, span in bearing.items() if span_id not in covered]
+    own = (span for span_id, span in bearing.items() if span_id not in covered)
+    return [span for span in own if not span.label.played]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shlex
 import sys
 import time
@@ -24,6 +25,7 @@ from playhead_receiver.cli.options import AgentVerb, check_option, flag_setting,
 from playhead_receiver.cli.session import Session
 from playhead_semconv.boundaries import LEVELS
 from playhead_semconv.errors import ConfigurationError, PlayheadError
+from playhead_semconv.settings import RECORDED_BY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -105,11 +107,13 @@ def _running(
 ) -> int:
     """Run the agent, then see that all of it is kept. Its exit status."""
     since_ns = time.time_ns()
-    pid, status = _run(agent, python, recorded_environment(os.environ, session.resolved, receiver))
+    by = secrets.token_hex(8)
+    environ = recorded_environment(os.environ, session.resolved, receiver) | {RECORDED_BY: by}
+    pid, status = _run(agent, python, environ)
     if not pid:
         return status
     try:
-        return _conclude(session, pid, status, since_ns, house)
+        return _conclude(session, pid, status, since_ns, house, by)
     except Exception as problem:
         # The agent has run, and its status is the result, whatever we make of it afterwards.
         show_failure(problem, as_json=session.as_json, verbose=session.verbose)
@@ -120,7 +124,9 @@ def _running(
     return status
 
 
-def _conclude(session: Session, pid: int, status: int, since_ns: int, house: Housing | None) -> int:
+def _conclude(
+    session: Session, pid: int, status: int, since_ns: int, house: Housing | None, by: str
+) -> int:
     """Deliver what the agent left behind and say what was recorded. The exit status."""
     settings = session.settings
     if house is not None:
@@ -137,7 +143,7 @@ def _conclude(session: Session, pid: int, status: int, since_ns: int, house: Hou
     failed = 0
     store = open_store(session.store, read_only=True)
     try:
-        run = find_recorded(store, pid, since_ns)
+        run = find_recorded(store, pid, since_ns, by)
         if run is not None and settings.checks:
             failed = len(load_run(store, run.trace_id)[0].failed_checks)
     finally:

@@ -70,6 +70,8 @@ def heading(run: Run) -> Text:
         parts.append(f"{tokens(run.usage)} tok")
         if str(run.cost):
             parts.append(str(run.cost))
+    if tokens(run.played_usage):
+        parts.append(f"{tokens(run.played_usage)} tok from the tape")
     models = dict.fromkeys(
         str(step.span.attributes[name])
         for step in run.steps
