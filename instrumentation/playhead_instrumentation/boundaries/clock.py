@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from playhead_instrumentation.boundaries.ambient import Ambient, AmbientOf, reads_of_agent
+from playhead_instrumentation.boundaries.readers import look_at_runners
 from playhead_instrumentation.drivers.reads import Reads
 from playhead_instrumentation.native import genuine
 from playhead_instrumentation.patches import PATCHES, Patches, Unpatchable, required
@@ -64,6 +65,7 @@ _MICROSECOND: Final = dt.timedelta(microseconds=1)
 
 def watch(patches: Patches, session: object = None) -> None:
     """Patch ``time`` and ``datetime``, and make room for those who patch them too."""
+    look_at_runners(of_program="_pytest" not in sys.modules)
     patches.attempt("time", functools.partial(_PATCHES.functions, patches))
     patches.attempt("datetime", _PATCHES.methods)
     patches.attempt("time_machine", _make_room)

@@ -42,6 +42,21 @@ BELOW: Final = frozenset(
 )
 """Packages that read for their own ends: the HTTP stack, SDKs, event loops, telemetry, test runners."""
 
+RUNNERS: Final = frozenset("_pytest iniconfig pluggy pytest xdist".split())
+"""Test runners. One that is the recorded program prints what it reads of clocks."""
+
+_below = BELOW
+"""Packages that read for their own ends now."""
+
+
+def look_at_runners(of_program: bool) -> None:
+    """Whether test runners are a part of the program, or only run the one who records."""
+    global _below
+    _below = BELOW - RUNNERS if of_program else BELOW
+    PLACES.clear()
+    _modules.clear()
+
+
 SECRETS: Final = frozenset(
     (
         "argon2 asyncssh authlib bcrypt Crypto Cryptodome cryptography ecdsa itsdangerous jose jwcrypto "
@@ -174,7 +189,7 @@ def _of_module(module: str) -> int:
         if top == "google":  # a namespace of many
             top = f"google.{rest.partition('.')[0]}"
         loaded = getattr(sys.modules.get(module), "__file__", None)
-        if top in BELOW:
+        if top in _below:
             place = MACHINERY
         elif isinstance(loaded, str) and _standard(loaded):
             place = _named(module, LOOKED_THROUGH, THROUGH, MACHINERY)

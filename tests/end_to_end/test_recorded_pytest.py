@@ -1,0 +1,32 @@
+"""A run of pytest is a program like any other: a replay prints the times that were printed then."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from support.home import Home
+
+TESTS = """
+import time
+
+def test_slow():
+    time.sleep(0.3)
+
+def test_wrong():
+    assert time.time() < 0
+"""
+
+
+def test_a_replay_of_pytest_prints_what_was_printed(tmp_path: Path):
+    home = Home(tmp_path, {})
+    (tmp_path / "test_it.py").write_text(TESTS)
+    done = home.playhead(
+        "record", "-m", "pytest", "-p", "no:cacheprovider", "--durations=1", "test_it.py"
+    )
+    assert done.returncode == 1, done.stderr
+    assert re.search(r"^0\.3\ds call .*test_slow$", done.stdout, re.M)
+    assert re.search(r"1 failed, 1 passed in ", done.stdout)
+    status, report = home.report("last")
+    assert report["divergences"] == []
+    assert (status, report["verdict"]) == (0, "identical")
