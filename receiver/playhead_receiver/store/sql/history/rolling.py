@@ -56,30 +56,30 @@ class Rolling:
         ``run`` does something in the writer's transaction.
         """
         done = Dropped(blobs=set(), left=[])
-        read = self._measure(kept)
-        if read:
+        read, behind = self._measure(kept)
+        if behind:  # what has come may go on from what would be dropped
             return read, done
         if not self._due:
             self._collect(kept)
         some = self._some_due()
         if some is None:
-            return 0, done
+            return read, done
         process, stretches = some
         if stretches:
             decide(self._reader, process, stretches)
             measured_to = self._measured_to
             done = run(lambda db: drop(db, process.row, stretches, measured_to))
             process.waiting.update(done.left)
-        return max(1, len(stretches)), done
+        return max(1, read + len(stretches)), done
 
     # What has come
 
-    def _measure(self, kept: History) -> int:
-        """Take in what has come since; how many stretches that were."""
+    def _measure(self, kept: History) -> tuple[int, bool]:
+        """Take in some of what has come: how many stretches that were, and whether there are more."""
         top = self._reader.position()
         if top <= self._measured_to:
-            return 0
-        rows, now_ns = self._come_until(top), time.time_ns()
+            return 0, False
+        (rows, more), now_ns = self._come_until(top), time.time_ns()
         by_process: dict[int, list[Stretch]] = {}
         for instance, *row in rows:
             stretch = stretch_of(row)
@@ -93,10 +93,11 @@ class Rolling:
             for stretch in stretches:
                 own = [fact for fact in stretch.facts if owners.is_own(fact)]
                 process.add(stretch.facts, _stored_bytes(stretch, own), now_ns, kept)
-        self._measured_to = rows[-1][1] if rows else top
-        return len(rows)
+        self._measured_to = rows[-1][1] if more else top
+        return len(rows), more
 
-    def _come_until(self, top: int) -> list[tuple[Any, ...]]:
+    def _come_until(self, top: int) -> tuple[list[tuple[Any, ...]], bool]:
+        """The next stretches of processes that serve, and whether there may be more."""
         sizes = self._reader.all(
             "SELECT position, length(data) FROM fact_run WHERE position > ?"
             " AND position <= ? AND EXISTS (SELECT 1 FROM strand"
@@ -105,13 +106,14 @@ class Rolling:
         )
         some = _within(sizes)
         if not some:
-            return []
+            return [], False
         marks = ", ".join("?" * len(some))
-        return self._reader.all(
+        rows = self._reader.all(
             "SELECT instance, position, first, last, data, blobs FROM fact_run"
             f" WHERE position IN ({marks}) ORDER BY position",
             some,
         )
+        return rows, len(some) < len(sizes) or len(sizes) == STRETCHES_AT_ONCE
 
     def _process(self, row: int) -> Process | None:
         if row not in self._processes:
