@@ -70,14 +70,14 @@ class Keeper(Worker):
         history, roll = self._history, self._store.roll
         if history is not None:
             self._try(lambda: roll(history))
-        if self._try(self._store.sum_up):
-            return
+        behind = self._try(self._store.sum_up)
         if self._policy is not None and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + EVERY_S
             policy, note = self._policy, partial(self._note, BY_POLICY)
             self._try(lambda: apply(self._store, policy, time.time_ns(), note))
             self._try(lambda: sweep(self._data_dir, lambda: names_of_runs(self._store)))
-        self._try(self._store.compact)
+        if not behind:
+            self._try(self._store.compact)
 
     def _try(self, duty: Callable[[], T]) -> T | None:
         """Do a duty. Where it fails the others are done all the same; the first failure is told then."""

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,22 @@ def test_a_tenant_whom_nobody_asks_for_is_kept_to_the_policy_too(tmp_path: Path)
         until(lambda: not finds(folder, SAID.encode()))
     with closing(AccessFile(tmp_path)) as file:
         assert [note.subject for note in Audit(file).notes("acme")] == [trace(1).hex()]
+
+
+def test_the_policy_is_kept_to_while_something_comes_all_the_time(tmp_path: Path):
+    store = open_store(tmp_path)
+    store.commit(Batch([span_of(trace(1), 1)]))
+    store.close()
+    as_if_come_then(tmp_path)
+    numbers = count(1)
+    with Receiver(tmp_path, http_port=0, grpc_port=None, policy=Policy()) as receiver:
+
+        def is_gone() -> bool:
+            fresh = span_of(trace(2), next(numbers), service="fresh", end_ns=time.time_ns())
+            receiver.store.commit(Batch([fresh]))
+            return names(receiver) == ["fresh-1"]
+
+        until(is_gone)
 
 
 def test_a_damaged_run_stops_neither_the_policy_nor_the_search(tmp_path: Path):

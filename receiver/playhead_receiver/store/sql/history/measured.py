@@ -42,6 +42,9 @@ class Process:
     boot_end: int
     """Number of the first request that came: what is before it stays."""
     latest_ns: int = 0
+    """When it said the last of what is here, by its own clock."""
+    heard_ns: int = 0
+    """When something of it was measured last."""
     chunks: deque[Chunk] = field(default_factory=deque[Chunk])
     waiting: set[int] = field(default_factory=set[int])
     """Stretches, by their first number, of which something stayed that may age out later."""
@@ -59,7 +62,7 @@ class Process:
         self._note_bodies(facts)
         times = [min(fact.time_ns, now_ns) for fact in facts]
         oldest_ns, newest_ns = min(times), max(times)
-        self.latest_ns = max(self.latest_ns, newest_ns)
+        self.latest_ns, self.heard_ns = max(self.latest_ns, newest_ns), now_ns
         if not size_bytes:
             return
         first, last = facts[0].seq, facts[-1].seq

@@ -32,6 +32,8 @@ STRETCHES_AT_ONCE = 64
 AT_ONCE_BYTES = 4 << 20
 """Compressed bytes that are read and written together, unless one stretch is larger."""
 LOOKS_EVERY_S = 600.0
+DEAD_S = 86_400.0
+"""A process that has said nothing for so long is forgotten: its last hours stay as they are."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -139,6 +141,7 @@ class Rolling:
         looks = time.monotonic() >= self._next_look_s
         if looks:
             self._next_look_s = time.monotonic() + LOOKS_EVERY_S
+            self._forget_dead()
         for process in self._processes.values():
             if process is None:
                 continue
@@ -153,6 +156,12 @@ class Rolling:
                 again = process.waiting | self._left_of_deleted(process)
                 process.waiting = set()
                 self._due.extend((process, first) for first in sorted(again, reverse=True))
+
+    def _forget_dead(self) -> None:
+        before_ns = time.time_ns() - DEAD_S * 1e9
+        for row, process in list(self._processes.items()):
+            if process is None or process.heard_ns < before_ns:
+                del self._processes[row]  # who is heard of again is read again
 
     def _left_of_deleted(self, process: Process) -> set[int]:
         """Stretches in which facts of deleted requests lie."""
