@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Iterable
 from itertools import cycle, groupby, islice
 from pathlib import Path
@@ -14,8 +15,10 @@ from conformance.engines import ENGINES
 from conformance.suite.base import OnEngine
 from support.batches import span_of
 
+from playhead_instrumentation.drivers.bodies import Bodies
 from playhead_receiver.store import Batch, Query, Store, Upkeep
 from playhead_receiver.store.history import History
+from playhead_receiver.store.sql.history import measured
 from playhead_replay.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -236,6 +239,40 @@ class Ageing(OnEngine):
         service.request(1, after)
         commit(store, service.facts[before:])
         same_runs(store, service, 1)
+
+    @pytest.mark.parametrize("seed", range(4))
+    def test_whatever_bodies_go_on_from_can_be_read(
+        self, store: Upkeep, monkeypatch: pytest.MonkeyPatch, seed: int
+    ):
+        """Talks of the service and of its requests, written as the recorder writes them."""
+        monkeypatch.setattr(measured, "RECENT_BYTES", 60_000)
+        bodies = Bodies(lambda body, _: (body, 0), kept_bytes=30_000)
+        chance, service = random.Random(seed), Service()
+        prompts = [chance.randbytes(1500) for _ in range(3)]
+        talks = [bytearray(prompt) for prompt in prompts]
+        service.request(0)
+        committed, asked, gone = 0, 1, set[int]()
+        for _ in range(25):
+            for _ in range(chance.randrange(12)):
+                which = chance.randrange(len(talks))
+                if chance.random() < 0.1 or len(talks[which]) > 6000:
+                    talks[which] = bytearray(prompts[which])
+                talks[which] += chance.randbytes(chance.choice((20, 200, 900)))
+                body = bodies.written(bytes(talks[which]))[1]
+                if chance.random() < 0.3:
+                    service.request(asked, body)
+                    asked += 1
+                else:
+                    service.ask(body, MAIN if chance.random() < 0.5 else WORKER)
+            service.at_ns += round(chance.random() * HOUR_NS)
+            service.read(b"tick")
+            commit(store, service.facts[committed:])
+            committed = len(service.facts)
+            roll(store, History(chance.choice((600.0, 3600.0)), 1 << 40))
+            gone.update(numbers(store.tape(SERVICE).aged()))
+        assert len(gone) > 150
+        same_runs(store, service, *range(asked))
+        assert list(store.verify()) == []
 
     def test_files_and_states_are_told_once_and_stay(self, store: Upkeep):
         service = Service()
