@@ -38,7 +38,7 @@ from playhead_semconv.counts import count_in
 from playhead_semconv.errors import CorruptTape, TapeMissing
 from playhead_semconv.facts import Content
 from playhead_semconv.seams import Tape
-from playhead_semconv.slices import SlicedTape, served, slice_of, without_parts
+from playhead_semconv.slices import AGED_OUT, SlicedTape, served, slice_of, without_parts
 from playhead_semconv.tapes import IndexedTape
 
 
@@ -316,6 +316,16 @@ class Run:
             tapes,
             gaps,
         )
+
+    @property
+    def lost(self) -> list[Gap]:
+        """Those of its gaps that are a loss."""
+        return [gap for gap in self.gaps if gap.reason != AGED_OUT]
+
+    @property
+    def aged_out(self) -> int:
+        """How many facts are not kept any more, as a service did them for no request."""
+        return sum(gap.last - gap.first + 1 for gap in self.gaps if gap.reason == AGED_OUT)
 
     @property
     def tape(self) -> IndexedTape:

@@ -70,6 +70,9 @@ def test_a_service_that_never_rests_takes_no_more_and_more(
             rested, *names = (run["name"] for run in home.runs())
             assert len(names) == 2
             assert {gap.reason for gap in home.run(own.name).gaps} == {AGED_OUT}
+            assert (
+                "facts that belong to no request have aged out" in home.playhead("show", own.name).stdout
+            )
             assert home.playhead("verify").returncode == 0
     for name in (rested, *names):
         assert home.run(name).gaps == []

@@ -27,7 +27,6 @@ from playhead_semconv.boundaries import BOUNDARIES, Boundary, has, selected
 from playhead_semconv.coverage import WRAP
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.folds import level_of
-from playhead_semconv.slices import AGED_OUT
 
 if TYPE_CHECKING:
     from playhead_replay import Run
@@ -178,10 +177,9 @@ def check_run(run: Run) -> Iterator[Finding]:
         yield Finding("warning", "it did not end in order: a replay goes as far as the tape does")
     if redacted:
         yield Finding("good", f"{count(redacted, 'value')} redacted")
-    for gap in run.gaps:
-        if gap.reason == AGED_OUT:
-            yield Finding("warning", f"{gap}: what a service does for no request is not kept for ever")
-            continue
+    if run.aged_out:
+        yield Finding("good", f"{run.aged_out} facts that belong to no request have aged out")
+    for gap in run.lost:
         yield Finding("bad", f"{gap}: it cannot be replayed", "playhead spool push")
     script = run.command.script_path(Path(run.command.cwd or "."))
     if script is not None and script.is_file():

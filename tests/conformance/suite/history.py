@@ -370,10 +370,12 @@ class Ageing(OnEngine):
         roll(store)
         run = Run.load(store, PROCESS.hex())
         assert {gap.reason for gap in run.gaps} == {"aged out"}
+        assert run.lost == []
         own = [fact for fact in service.facts if fact.lane < 1 << 63]
         counted = sum(gap.last - gap.first + 1 for gap in run.gaps)
         facts = [fact for fact in run.tape.facts() if fact.name != e.PLAYHEAD_GAP]
         assert counted + len(facts) == len(own)
+        assert run.aged_out == counted
         assert store.resolve(PROCESS.hex()).missing == []
 
     def test_forwarding_and_search_go_past_what_has_aged_out(self, store: Upkeep):

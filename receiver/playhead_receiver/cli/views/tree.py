@@ -175,7 +175,9 @@ def _error_at_the_end(run: Run) -> str:
 
 
 def _tail_lines(run: Run) -> Iterator[Text]:
-    for gap in run.gaps:
+    if run.aged_out:
+        yield Text(f"{run.aged_out} facts that belong to no request have aged out", style=FAINT)
+    for gap in run.lost:
         yield Text(f"! {gap}, process {gap.instance[:8]}", style="yellow")
     for one in run.failed_checks:
         where = one.span if one.step is None else f"step {one.step}"

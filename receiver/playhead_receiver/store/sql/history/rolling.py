@@ -28,7 +28,7 @@ from playhead_receiver.store.strands import UNKNOWN, UNNOTED
 from playhead_semconv.facts import Fact
 from playhead_semconv.folds import is_inbound
 
-STRETCHES_AT_ONCE = 64
+STRETCHES_AT_ONCE = 32
 AT_ONCE_BYTES = 4 << 20
 """Compressed bytes that are read and written together, unless one stretch is larger."""
 LOOKS_EVERY_S = 600.0
