@@ -366,6 +366,7 @@ def test_runs_are_kept_by_status_and_age():
         run_of(4, "failure", age_d=31),
         run_of(5, "interrupted", age_d=31),
         run_of(6, "running", age_d=99),
+        run_of(7, age_d=7),
     ]
     assert names(runs, Policy()) == ["shop-4", "shop-5", "shop-1"]
 
