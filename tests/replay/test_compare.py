@@ -8,6 +8,7 @@ from playhead_replay.report import Report
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, ErrorRecord, ExchangeId, Fidelity
+from playhead_semconv.volatile import Pair, text_of
 
 ANSWER = b'{"text":"hello"}'
 SECOND = b'{"messages":["hello"]}'
@@ -158,6 +159,12 @@ def test_an_answer_that_was_not_delivered_as_recorded_is_a_divergence(
     assert (first.kind, first.step) == ("response", 1)
     assert first.difference is not None
     assert first.difference.path == path
+    if path == "status":
+        assert (first.difference.tape, first.difference.now) == ("200", "201")
+    if path == "end":
+        assert (first.difference.tape, first.difference.now) == ("complete", "abandoned")
+    if path == "chunk sizes":
+        assert (first.difference.tape, first.difference.now) == ("4 12", "16")
 
 
 def test_identical_requests_that_changed_places_are_moved_and_not_identical():
@@ -332,3 +339,89 @@ def test_who_does_not_wait_for_the_end_of_messages_has_missed_nothing(kind: str,
     report = report_of(recorded, now)
     assert report.verdict == ("identical" if same else "diverged")
     assert [one.kind for one in report.divergences] == ([] if same else ["response"])
+
+
+def test_states_that_differ_are_placed_by_step():
+    def states(made: HandMade, *values: bytes, **stated: Any) -> HandMade:
+        made.start()
+        made.chat(b'{"messages":[]}', (ANSWER,), **stated)
+        for number, value in enumerate(values):
+            said = {a.PLAYHEAD_STATE_NAME: f"cart{number}"}
+            id = ExchangeId(MAIN, "state", number)
+            made.fact(e.PLAYHEAD_STATE, exchange=id, attributes=said, body=Content.of(value))
+        return made.exit(0)
+
+    recorded = states(HandMade(), b'{"n":1}', b"2", b"3")
+    now = states(replayed(recorded), b'{"n":4}', b"2", b"3", b"5", **stated(recorded, 0))
+    report = report_of(recorded, now)
+    found = [(one.kind, one.what, one.place, one.seq) for one in report.divergences]
+    seqs = [fact.seq for fact in now.facts if fact.name == e.PLAYHEAD_STATE]
+    assert found == [
+        ("state", "cart0", "after step 1", seqs[0]),
+        ("state", "cart3", "after step 1", seqs[3]),
+    ]
+    differences = [one.difference for one in report.divergences]
+    assert [(one.path, one.tape, one.now) for one in differences if one] == [
+        ("$.n", "1", "4"),
+        ("state", "(not said)", "cart3"),
+    ]
+    (check,) = (one for one in report.outputs if one.name == "states")
+    assert (check.same, check.tape, check.now) == (False, "3", "4")
+    same = report_of(recorded, states(replayed(recorded), b'{"n":1}', b"2", b"3", **stated(recorded, 0)))
+    assert [one.same for one in same.outputs if one.name == "states"] == [True]
+
+
+ONE, TWO = "0b1f9c6e-8d1c-4a53-9d3c-0a5d1f0c7e11", "5e2a7b90-3f44-4c1e-8a6b-9c0d2e4f6a22"
+OTHER, LAST = "c3d4e5f6-1a2b-4c3d-8e4f-5a6b7c8d9e33", "d9e8f7a6-b5c4-4d3e-9f2a-1b0c9d8e7f44"
+
+
+@pytest.mark.parametrize(
+    ("now", "said", "fidelities"),
+    [
+        ((OTHER, LAST), ((ONE, OTHER), (TWO, LAST)), ["volatile", "volatile"]),
+        ((OTHER, OTHER), ((ONE, OTHER), (TWO, OTHER)), ["volatile", "changed"]),
+        ((OTHER, LAST), ((ONE, OTHER), None), ["volatile", "changed"]),
+    ],
+)
+def test_values_that_were_handed_out_stand_for_recorded_ones_one_to_one(
+    now: tuple[str, str], said: tuple[Any, ...], fidelities: list[str]
+):
+    def asks(made: HandMade, ids: tuple[str, str], *fields: dict[str, Any]) -> HandMade:
+        made.start()
+        for id, more in zip(ids, fields, strict=True):
+            made.chat(f'{{"id":"{id}"}}'.encode(), (ANSWER,), **more)
+        return made.exit(0)
+
+    recorded = asks(HandMade(), (ONE, TWO), {}, {})
+    fields = [
+        stated(recorded, number, "volatile")
+        | ({} if pair is None else {a.PLAYHEAD_VOLATILE_PAIRS: text_of([Pair(*pair, "uuid:4")])})
+        for number, pair in enumerate(said)
+    ]
+    replay = asks(replayed(recorded), now, *fields)
+    report = report_of(recorded, replay)
+    counts = {one: fidelities.count(one) for one in ("volatile", "changed")}
+    assert {one: report.count(Fidelity(one)) for one in counts} == counts
+    assert report.verdict == ("diverged" if "changed" in fidelities else "volatile")
+
+
+def test_messages_may_differ_in_what_was_handed_out_where_the_request_does_not():
+    def messages(made: HandMade, id: str, *pairs: Pair, **stated: Any) -> HandMade:
+        call = ExchangeId(MAIN, "websocket", 0)
+        made.start()
+        asked = {a.PLAYHEAD_ASK_KEY: "GET ws://provider/live", **stated}
+        made.fact(e.PLAYHEAD_EXCHANGE_REQUEST, exchange=call, attributes=asked, body=Content.of(b""))
+        out: dict[str, Any] = {a.PLAYHEAD_EXCHANGE_DIRECTION: "out"}
+        for text, more in (("hello", ()), (f'{{"id":"{id}"}}', pairs)):
+            at = out | ({a.PLAYHEAD_VOLATILE_PAIRS: text_of(more)} if more else {})
+            body = Content.chunk(text.encode())
+            made.fact(e.PLAYHEAD_EXCHANGE_DATA, exchange=call, attributes=at, body=body)
+        made.fact(e.PLAYHEAD_EXCHANGE_END, exchange=call, attributes={a.PLAYHEAD_END_HOW: "complete"})
+        return made.exit(0)
+
+    recorded = messages(HandMade(), ONE)
+    said = stated(recorded, 0, "volatile")
+    found = report_of(recorded, messages(replayed(recorded), TWO, Pair(ONE, TWO, "uuid:4"), **said))
+    assert (found.verdict, found.count(Fidelity.VOLATILE)) == ("volatile", 1)
+    found = report_of(recorded, messages(replayed(recorded), TWO, **said))
+    assert (found.verdict, found.count(Fidelity.CHANGED)) == ("diverged", 1)

@@ -131,7 +131,7 @@ def test_a_blob_is_joined_from_its_parts_and_verified():
         )
 
     assert MemoryTape([part(0, 0, data[:10]), part(1, 10, data[10:])]).read(Content(digest, 15)) == data
-    with pytest.raises(CorruptTape):
+    with pytest.raises(CorruptTape, match=f": content {digest.hex()[:16]} differs from its digest"):
         MemoryTape([part(0, 0, data[:10])]).read(Content(digest, 15))
 
 
@@ -224,3 +224,16 @@ def test_data_behind_zeros_is_damage():
     short = Scan(whole + b"\0\0x")
     assert [record for _, record in short][1:] == facts
     assert (short.torn, short.end, short.problem) == (True, len(whole), "half a frame")
+
+
+def test_a_tape_without_facts_is_that_of_its_instance():
+    tape = MemoryTape([], INSTANCE)
+    assert (tape.instance, len(tape), tape.last_seq, tape.gaps()) == (INSTANCE, 0, -1, [])
+    assert list(tape.facts()) == list(tape.exchange_ids()) == []
+
+
+def test_a_content_is_the_same_each_time_it_is_read():
+    base = Content.of(b"base")
+    body = Content(digest_of(b"base and tail"), 13, b" and tail", base.digest, 4)
+    tape = MemoryTape([fact(0, e.PLAYHEAD_READ, body=base), fact(1, e.PLAYHEAD_READ, body=body)])
+    assert [tape.read(one) for one in (body, body, base, base)] == [b"base and tail"] * 2 + [b"base"] * 2
