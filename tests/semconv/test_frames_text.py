@@ -52,6 +52,19 @@ def test_what_is_written_is_what_people_read():
     }
 
 
+@pytest.mark.parametrize(
+    "options", [{"separators": (",", ":")}, {}], ids=["without spaces", "with spaces"]
+)
+@pytest.mark.parametrize("ascii_alone", [True, False])
+def test_json_of_whatever_style_is_written_as_json_and_comes_back(options, ascii_alone):
+    body = json.dumps({"a": ["gr\u00fc\u00df", 1]}, ensure_ascii=ascii_alone, **options).encode()
+    said = fact(0, body=Content.of(body))
+    text = to_text([HEADER, said])
+    assert '"json": {' in text and "gr\u00fc\u00df" in text
+    found = [one for one in from_text(text, "x") if isinstance(one, Fact)]
+    assert [one.body.inline for one in found if one.body] == [body]
+
+
 values = st.recursive(
     st.none()
     | st.booleans()

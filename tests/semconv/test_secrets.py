@@ -101,6 +101,7 @@ def test_each_name_in_each_style(words: str):
         f"Authorization: Bearer {VALUE}",
         json.dumps({"headers": {"Authorization": f"Bearer {VALUE}"}}),
         json.dumps({"token": VALUE}),
+        f"token={VALUE}\n",
     ],
 )
 def test_other_forms(text: str):
@@ -147,11 +148,17 @@ SCHEMA = {
         json.dumps({"signature": IMAGE[:400], "encrypted_content": "gAAAAAB" + IMAGE[:200]}),
         "see https://example.org/a/b?page_token=abcdefghij and mail bo@example.org, git@example.org:a/b",
         '{"type": "password", "name": "secret", "key": "reports/11/a.csv", "password_hash": "none"}',
+        f"nexttoken={BODY}\n",
         "basic understanding of Basic authentication; the bearer of this letter",
     ],
 )
 def test_what_stays(text: str):
     assert found(text) == []
+
+
+def test_armour_under_a_name_is_no_prose():
+    armour = "-----BEGIN MESSAGE----- with some words -----END MESSAGE-----"
+    assert found(json.dumps({"client_secret": armour, "n": 1})) == [armour]
 
 
 def test_known_values_and_the_longest_of_two():

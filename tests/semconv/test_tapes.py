@@ -60,6 +60,9 @@ def test_records_round_trip_through_frames():
     span = SpanRecord(b"otlp")
     records = list(read_whole(tape_bytes(*facts, span)))
     assert records == [Header(INSTANCE, 5), *facts, span]
+    scan = Scan(tape_bytes(*facts, span))
+    assert (len(list(scan)), scan.torn, scan.problem, scan.skipped, scan.too_new) == (6, False, "", 0, 0)
+    assert (scan.facts, scan.spans) == (4, 1)
 
 
 def test_a_torn_tail_is_reported_with_its_position_and_everything_before_is_read():

@@ -435,6 +435,7 @@ def test_a_secret_field_of_an_answer_however_it_is_cut(cut):
 def test_a_compressed_answer_is_looked_into(encoding, pack, unpack):
     redactor = Redactor()
     redactor.learn(SECRET)
+    assert redactor.response("application/json", encoding).count == 0
     plain = pack(b'{"a": "harmless"}')
     assert scrub(redactor, [plain], encoding=encoding) == ([plain], 0)
     kept, count = scrub(redactor, [pack(b'{"a": "%s"}' % SECRET.encode())], encoding=encoding)
