@@ -299,6 +299,16 @@ def test_of_two_secrets_the_longest_that_fits_is_hidden():
         assert redactor.body(body) == (b"[redacted] [redacted]-and-less [redacted]", 3)
 
 
+def test_what_is_learnt_once_the_tape_has_begun_is_told_once():
+    redactor = Redactor.of_process(Settings())
+    assert redactor.late() == []
+    redactor.learn("came-with-its-name", late=False)
+    redactor.learn(SECRET)
+    redactor.learn(SECRET)
+    assert len(redactor.late()) == 1
+    assert redactor.late() == []
+
+
 def test_the_key_of_digests_is_the_users_own(tmp_path):
     environ = {"XDG_STATE_HOME": str(tmp_path)}
     key = key_of_user(environ)
