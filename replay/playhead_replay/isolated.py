@@ -85,7 +85,7 @@ OVERLAYS: Final = 256
 _kill: Final = os.kill
 _waitpid: Final = os.waitpid
 
-_libc = ctypes.CDLL(None, use_errno=True)
+libc = ctypes.CDLL(None, use_errno=True)
 _fork: Final = ctypes.PyDLL(None).fork
 """Without what Python has registered for forks: to the program, this is one process."""
 
@@ -120,7 +120,7 @@ def enter(options: list[str]) -> None:
     flags = CLONE_NEWNET if network else 0
     flags |= CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS if scratch else 0
     before, users = _capabilities(), _users()
-    if flags and _unshared(flags):
+    if flags and unshared(flags):
         if _users() != users:  # else it is the whole machine that this would be said of
             _tried(lambda: _write("/proc/sys/user/max_user_namespaces", "0"))
         if scratch:
@@ -128,7 +128,7 @@ def enter(options: list[str]) -> None:
             parent = os.getppid()
             os.setsid()
             enforced = _alone(scratch, network=network)
-        _tried(lambda: _drop(before))
+        _tried(lambda: drop(before))
     with open(values["--said"], "w", encoding="utf-8") as said:
         said.write("\n".join(enforced))
     os.environ[HELD_BY_KERNEL] = " ".join(enforced)
@@ -140,7 +140,7 @@ def _alone(scratch: str, *, network: bool) -> list[str]:
     enforced = ["processes"]
     number = SYS_KEYCTL.get(os.uname().machine)
     if number is not None:
-        _libc.syscall(number, KEYCTL_JOIN_SESSION_KEYRING, None)
+        libc.syscall(number, KEYCTL_JOIN_SESSION_KEYRING, None)
     view = _View(scratch)
     if _tried(view.only_in_scratch):
         enforced.append("files")
@@ -150,21 +150,21 @@ def _alone(scratch: str, *, network: bool) -> list[str]:
 
 
 def _die_with(parent: int) -> None:
-    _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         raise SystemExit("whoever started this replay is gone")
 
 
-def _unshared(flags: int) -> bool:
+def unshared(flags: int) -> bool:
     """In namespaces of its own, that of users included where that can be; every id stays what it is."""
     user, group = os.geteuid(), os.getegid()
     maps = [(name, _same(name)) for name in ("uid_map", "gid_map")]
-    if user == 0 and _with_help(maps, lambda: _libc.unshare(flags | CLONE_NEWUSER) == 0):
+    if user == 0 and _with_help(maps, lambda: libc.unshare(flags | CLONE_NEWUSER) == 0):
         return True
-    if user == 0 and _libc.unshare(flags) == 0:
+    if user == 0 and libc.unshare(flags) == 0:
         return True
     own = [("setgroups", "deny"), ("uid_map", f"{user} {user} 1"), ("gid_map", f"{group} {group} 1")]
-    return _libc.unshare(flags | CLONE_NEWUSER) == 0 and _tried(lambda: _mapped("self", own))
+    return libc.unshare(flags | CLONE_NEWUSER) == 0 and _tried(lambda: _mapped("self", own))
 
 
 def _same(name: str) -> str:
@@ -230,7 +230,7 @@ def _leave_behind(parent: int, patience_s: float) -> None:
         raise SystemExit("no process can be made in the namespace of this replay")
     if first == 0:
         os.close(hears)
-        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         command = _fork()
         if command == 0:
             os.close(tells)
@@ -264,7 +264,7 @@ def _reap(command: int, tells: int) -> NoReturn:
 def _end_as(status: int) -> NoReturn:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        _libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
+        libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
         if number not in (signal.SIGKILL, signal.SIGSTOP):
             signal.signal(number, signal.SIG_DFL)
         _kill(os.getpid(), number)
@@ -288,10 +288,10 @@ class _View:
         own = _apart([cwd, "/tmp", "/var/tmp"], points)
         lower = {folder: os.open(folder, os.O_PATH) for folder in own}
         os.mkdir(inside)
-        _mount(None, "/", None, MS_REC | MS_PRIVATE)
-        _mount(scratch, scratch, None, MS_BIND)
-        _mount("tmpfs", inside, "tmpfs")
-        _tried(lambda: _mount("proc", "/proc", "proc", MS_NOSUID))
+        mount(None, "/", None, MS_REC | MS_PRIVATE)
+        mount(scratch, scratch, None, MS_BIND)
+        mount("tmpfs", inside, "tmpfs")
+        _tried(lambda: mount("proc", "/proc", "proc", MS_NOSUID))
         devices = _lay_devices()
         _set("/", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, AT_RECURSIVE)
         for device in devices:
@@ -305,7 +305,7 @@ class _View:
             self._cover(folder)
         for folder in own:
             self._over(folder, lower[folder])
-        _mount(f"/proc/self/fd/{kept}", scratch, None, MS_BIND)
+        mount(f"/proc/self/fd/{kept}", scratch, None, MS_BIND)
         for number in (kept, beneath, *lower.values()):
             os.close(number)
         os.chdir(cwd)
@@ -330,7 +330,7 @@ class _View:
                         if entry.is_dir(follow_symlinks=False):
                             left.append(entry.path)
                         elif _speaks(entry.stat(follow_symlinks=False).st_mode):
-                            _mount("/dev/null", entry.path, None, MS_BIND)
+                            mount("/dev/null", entry.path, None, MS_BIND)
             except OSError:
                 self.whole = False
 
@@ -343,7 +343,7 @@ class _View:
                 raise OSError(f"more than {OVERLAYS} folders")
             number = os.open(folder, os.O_PATH)
             data = f"lowerdir=/proc/self/fd/{number}:{self._inside}/empty"
-            _mount("overlay", folder, "overlay", 0, data)
+            mount("overlay", folder, "overlay", 0, data)
             _set(folder, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0)
         except OSError:
             self.whole = False
@@ -362,8 +362,8 @@ class _View:
             _tried(lambda: os.chown(upper, there.st_uid, there.st_gid))
             os.chmod(upper, there.st_mode & 0o7777)
             data = f"lowerdir=/proc/self/fd/{lower},upperdir={upper},workdir={work}"
-            if not _tried(lambda: _mount("overlay", folder, "overlay", 0, f"{data},userxattr")):
-                _mount("overlay", folder, "overlay", 0, data)
+            if not _tried(lambda: mount("overlay", folder, "overlay", 0, f"{data},userxattr")):
+                mount("overlay", folder, "overlay", 0, data)
             _set(folder, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0)
         except OSError:
             self.whole = False
@@ -374,20 +374,20 @@ def _lay_devices() -> list[str]:
     found = [path for name in DEVICES for path in glob.glob(f"/dev/{name}")]
     devices = {path: os.open(path, os.O_PATH) for path in found}
     folders = {path for path in found if os.path.isdir(path)}
-    _mount("tmpfs", "/dev", "tmpfs", MS_NOSUID, "mode=0755")
+    mount("tmpfs", "/dev", "tmpfs", MS_NOSUID, "mode=0755")
     for path, number in devices.items():
         if path in folders:
             os.mkdir(path)
         else:
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY))
-        _mount(f"/proc/self/fd/{number}", path, None, MS_BIND | MS_REC)
+        mount(f"/proc/self/fd/{number}", path, None, MS_BIND | MS_REC)
         os.close(number)
     for name, target in LINKS.items():
         os.symlink(target, f"/dev/{name}")
     for name in ("pts", "shm"):
         os.mkdir(f"/dev/{name}")
-    _mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID, "mode=1777")
-    if _tried(lambda: _mount("devpts", "/dev/pts", "devpts", MS_NOSUID, "newinstance,ptmxmode=0666")):
+    mount("tmpfs", "/dev/shm", "tmpfs", MS_NOSUID, "mode=1777")
+    if _tried(lambda: mount("devpts", "/dev/pts", "devpts", MS_NOSUID, "newinstance,ptmxmode=0666")):
         found.append("/dev/pts")
     return found
 
@@ -419,42 +419,44 @@ def _octal(found: re.Match[bytes]) -> bytes:
     return bytes([int(found[1], 8)])
 
 
-def _mount(source: str | None, target: str, kind: str | None, flags: int = 0, data: str = "") -> None:
+def mount(source: str | None, target: str, kind: str | None, flags: int = 0, data: str = "") -> None:
+    """See mount(2). `OSError`."""
     words = [None if one is None else os.fsencode(one) for one in (source, target, kind)]
-    _checked(_libc.mount(*words, ctypes.c_ulong(flags), os.fsencode(data)), target)
+    checked(libc.mount(*words, ctypes.c_ulong(flags), os.fsencode(data)), target)
 
 
 def _set(target: str, set: int, clear: int, flags: int = 0) -> None:
     attributes = Attributes(set, clear, 0, 0)
     size = ctypes.c_size_t(ctypes.sizeof(attributes))
-    done = _libc.syscall(
+    done = libc.syscall(
         SYS_MOUNT_SETATTR, AT_FDCWD, os.fsencode(target), flags, ctypes.byref(attributes), size
     )
-    _checked(done, target)
+    checked(done, target)
 
 
 def _capabilities() -> int:
     """Those that this process may use, as bits."""
     header, data = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
-    _libc.capget(header, data)
+    libc.capget(header, data)
     return data[1] | data[4] << 32
 
 
-def _drop(before: int) -> None:
+def drop(before: int) -> None:
     """Keep of the capabilities ``before`` those that change nothing outside."""
     kept = sum(1 << number for number in KEPT_CAPABILITIES) & before
     for number in range(CAPABILITIES):
         if not kept >> number & 1:
-            _libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)
-    _libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+            libc.prctl(PR_CAPBSET_DROP, number, 0, 0, 0)
+    libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     low, high = kept & 0xFFFFFFFF, kept >> 32
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
     data = (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)
-    _checked(_libc.capset(header, data), "capabilities")
-    _checked(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "privileges")
+    checked(libc.capset(header, data), "capabilities")
+    checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "privileges")
 
 
-def _checked(done: int, target: str) -> None:
+def checked(done: int, target: str) -> None:
+    """`OSError` where a call of the system has failed."""
     if done != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), target)

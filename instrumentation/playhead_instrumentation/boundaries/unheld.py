@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Collection
 from importlib.machinery import EXTENSION_SUFFIXES
 from types import FrameType, ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from playhead_instrumentation import lanes
 from playhead_instrumentation.boundaries import process_blocked
@@ -97,29 +97,11 @@ def watch(held: Collection[str], folder: str) -> None:
 def _install(missing: frozenset[str]) -> None:
     if FILES in missing:
         sys.dont_write_bytecode = True
-        for module in ("os", "posix"):
-            _before(FILES, module, "mknod", lambda path, *_, **__: _path_changed("a new file", path))
-        for name in ("shm_open", "shm_unlink"):
-            _before(FILES, "_posixshmem", name, lambda path, *_, **__: f"shared memory {path}")
-        for name in ("write_history_file", "append_history_file"):
-            _before(FILES, "readline", name, lambda *_: "a change to the history of readline")
-    if NETWORK in missing:
-        # libuv tells no audit hook.
-        _before(NETWORK, "uvloop", "Loop.create_connection", _connected)
-        _before(NETWORK, "uvloop", "Loop.create_unix_connection", _connected)
-        _before(NETWORK, "uvloop", "Loop.create_datagram_endpoint", _joined)
-    if PROCESSES in missing:
-        for module in ("os", "posix"):
-            for name in ("sched_setaffinity", "sched_setscheduler", "sched_setparam"):
-                _before(PROCESSES, module, name, lambda pid, *_, **__: _other("the processors", pid))
-            _before(
-                PROCESSES,
-                module,
-                "setpriority",
-                lambda which, who, *_: _other("the priority", who, which),
-            )
-        for module in ("signal", "_signal"):
-            _before(PROCESSES, module, "pidfd_send_signal", lambda *_, **__: "a signal to a process")
+    for area, modules, names, said in CALLS:
+        if area in missing:
+            for module in modules.split():
+                for name in names.split():
+                    _before(area, module, name, said)
     # It cannot be taken out again.
     sys.addaudithook(functools.partial(_audit, missing))
 
@@ -207,6 +189,18 @@ def _names_only(frame: FrameType) -> bool:
     return "real" in frame.f_locals or frame.f_locals.get("opener") is not None
 
 
+def _node(path: Any, *_: Any, **__: Any) -> str | None:
+    return _path_changed("a new file", path)
+
+
+def _memory(path: Any, *_: Any, **__: Any) -> str | None:
+    return f"shared memory {path}"
+
+
+def _always(what: str, *_: Any, **__: Any) -> str | None:
+    return what
+
+
 def _is_pipe(path: Any) -> bool:
     try:
         return stat.S_ISFIFO(os.stat(path).st_mode) and not _is_own(os.path.realpath(path))
@@ -282,9 +276,25 @@ def _other(what: str, pid: Any, which: int = 0) -> str | None:
     return None if which == 0 and pid in (0, os.getpid()) else f"{what} of the process {pid}"
 
 
+def _scheduled(pid: Any, *_: Any, **__: Any) -> str | None:
+    return _other("the processors", pid)
+
+
+def _priority(which: int, who: int) -> str | None:
+    return _other("the priority", who, which)
+
+
+def _limited(pid: Any, *_: Any) -> str | None:
+    return _other("the limits", pid)
+
+
+def _grouped(group: Any, _: Any) -> str | None:
+    return f"a signal to the group {group}"
+
+
 def _bound(_: Any, address: Any) -> str | None:
     if isinstance(address, tuple):
-        host = address[0] if address else ""
+        host = str(cast("tuple[Any, ...]", address)[0]) if address else ""
         return None if host in LOCAL else f"listening at {host or '*'}"
     name = _text(address)
     return None if not name or name.startswith("\0") else _path_changed("a socket at", name)
@@ -345,13 +355,30 @@ EVENTS: Final[dict[str, tuple[str | None, Callable[..., str | None]]]] = {
     "sqlite3.connect": (FILES, _database),
     "socket.bind": (NETWORK, _bound),
     "os.kill": (PROCESSES, _signalled),
-    "os.killpg": (PROCESSES, lambda group, *_: f"a signal to the group {group}"),
-    "os.fork": (PROCESSES, lambda: "a fork"),
-    "resource.prlimit": (PROCESSES, lambda pid, *_: _other("the limits", pid)),
-    "syslog.openlog": (NETWORK, lambda *_: "a line of the system's log"),
-    "syslog.syslog": (NETWORK, lambda *_: "a line of the system's log"),
+    "os.killpg": (PROCESSES, _grouped),
+    "os.fork": (PROCESSES, functools.partial(_always, "a fork")),
+    "resource.prlimit": (PROCESSES, _limited),
+    "syslog.syslog": (NETWORK, functools.partial(_always, "a line of the system's log")),
     "ctypes.dlsym": (None, _symbol),
     "ctypes.dlsym/handle": (None, _symbol),
     "import": (None, _loaded),
 }
 """Audit event → what it is about (None: it may be about all), and what would be done."""
+
+CALLS: Final[tuple[tuple[str, str, str, Callable[..., str | None]], ...]] = (
+    (FILES, "os posix", "mknod", _node),
+    (FILES, "_posixshmem", "shm_open shm_unlink", _memory),
+    (
+        FILES,
+        "readline",
+        "write_history_file append_history_file",
+        functools.partial(_always, "a history"),
+    ),
+    # libuv tells no audit hook.
+    (NETWORK, "uvloop", "Loop.create_connection Loop.create_unix_connection", _connected),
+    (NETWORK, "uvloop", "Loop.create_datagram_endpoint", _joined),
+    (PROCESSES, "os posix", "sched_setaffinity sched_setscheduler sched_setparam", _scheduled),
+    (PROCESSES, "os posix", "setpriority", _priority),
+    (PROCESSES, "signal _signal", "pidfd_send_signal", functools.partial(_always, "a signal by pidfd")),
+)
+"""What tells no audit hook: about what, modules, names, and what a call would do."""

@@ -23,18 +23,18 @@ def let_others_come(to: str) -> None:
     if closed is None:
         return
     inner = closed / Path(to).relative_to(closed).parts[0]
-    isolated._checked(isolated._libc.unshare(isolated.CLONE_NEWNS), "mounts")
-    isolated._mount(None, "/", None, isolated.MS_REC | isolated.MS_PRIVATE)
+    isolated.checked(isolated.libc.unshare(isolated.CLONE_NEWNS), "mounts")
+    isolated.mount(None, "/", None, isolated.MS_REC | isolated.MS_PRIVATE)
     kept = os.open(inner, os.O_PATH)
-    isolated._mount("tmpfs", str(closed), "tmpfs", 0, "mode=0755")
+    isolated.mount("tmpfs", str(closed), "tmpfs", 0, "mode=0755")
     inner.mkdir()
-    isolated._mount(f"/proc/self/fd/{kept}", str(inner), None, isolated.MS_BIND)
+    isolated.mount(f"/proc/self/fd/{kept}", str(inner), None, isolated.MS_BIND)
     os.close(kept)
 
 
 def without_namespaces() -> None:
     """No other namespace can be made from now on."""
-    assert isolated._unshared(isolated.CLONE_NEWUSER)
+    assert isolated.unshared(isolated.CLONE_NEWUSER)
     Path("/proc/sys/user/max_user_namespaces").write_text("0")
 
 
@@ -44,7 +44,7 @@ def become(user: int) -> None:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)
-    isolated._drop(0)
+    isolated.drop(0)
 
 
 def main() -> None:
