@@ -39,6 +39,9 @@ WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 SINKS: Final = frozenset(("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"))
 """Devices that keep nothing."""
 
+UNNAMED: Final = "/psm_"
+"""How the names of shared memory begin that the program has not chosen itself."""
+
 LOCAL: Final = frozenset(("127.0.0.1", "::1", "localhost"))
 
 PATHS: Final[dict[str, tuple[tuple[int, int | None], ...]]] = {
@@ -144,12 +147,26 @@ def _asked(area: str | None, what: str | None) -> None:
         return
     if lanes.current() is lanes.SHADOW or process_blocked.allowed() or lanes.in_own_thread():
         return
+    if _between_workers(sys._getframe(2)):  # pyright: ignore[reportPrivateUsage]
+        return
     who = caller(3)
     if area == FILES and not session.has("files"):
         _once(session, REPEATED, what, who)
         return
     _note(session, "world", what, who, Fidelity.BLOCKED)
     raise WorldUnheld(what, who)
+
+
+def _between_workers(frame: FrameType | None) -> bool:
+    """Whether `multiprocessing` does it, for what the processes of the replay tell each other."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith(_WORKERS):
+            return not name.endswith("shared_memory.py")
+        if not name.startswith((_STANDARD, _PLAYHEAD)) or any(one in name for one in _INSTALLED):
+            return False
+        frame = frame.f_back
+    return False
 
 
 def _note(session: Session, kind: str, what: str, who: Caller, fidelity: Fidelity) -> None:
@@ -194,7 +211,8 @@ def _node(path: Any, *_: Any, **__: Any) -> str | None:
 
 
 def _memory(path: Any, *_: Any, **__: Any) -> str | None:
-    return f"shared memory {path}"
+    name = _text(path)
+    return None if name.startswith(UNNAMED) else f"shared memory {name}"
 
 
 def _always(what: str, *_: Any, **__: Any) -> str | None:
@@ -343,6 +361,7 @@ def _loaded(module: Any, path: Any, *_: Any) -> None:
 
 
 _STANDARD: Final = os.path.realpath(sysconfig.get_path("stdlib")) + os.sep
+_WORKERS: Final = os.path.join(_STANDARD, "multiprocessing") + os.sep
 _CTYPES: Final = os.path.join(_STANDARD, "ctypes") + os.sep
 _PLAYHEAD: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INSTALLED: Final = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
