@@ -39,6 +39,12 @@ WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 SINKS: Final = frozenset(("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"))
 """Devices that keep nothing."""
 
+READING: Final = frozenset(
+    "clock_gettime getegid geteuid getgid getpid getppid getrandom gettimeofday getuid "
+    "nanosleep sleep strerror strlen time usleep".split()
+)
+"""Symbols of the C library that change nothing."""
+
 UNNAMED: Final = "/psm_"
 """How the names of shared memory begin that the program has not chosen itself."""
 
@@ -332,8 +338,14 @@ def _joined(_: Any, __: Any, local: Any = None, remote: Any = None, **more: Any)
     return None if there is None else _connected(None, None, *there[:2])
 
 
+def _library(name: Any, *_: Any) -> None:
+    text = _text(name or "")
+    if os.sep in text and _by_others(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
+        _unheld(f"{text} through ctypes", caller(3))
+
+
 def _symbol(_: Any, name: Any) -> None:
-    if _by_others(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
+    if name not in READING and _by_others(sys._getframe(1)):  # pyright: ignore[reportPrivateUsage]
         text = name if isinstance(name, str) else _text(name) if isinstance(name, bytes) else name
         _unheld(f"{text} through ctypes", caller(3))
 
@@ -378,6 +390,7 @@ EVENTS: Final[dict[str, tuple[str | None, Callable[..., str | None]]]] = {
     "os.fork": (PROCESSES, functools.partial(_always, "a fork")),
     "resource.prlimit": (PROCESSES, _limited),
     "syslog.syslog": (NETWORK, functools.partial(_always, "a line of the system's log")),
+    "ctypes.dlopen": (None, _library),
     "ctypes.dlsym": (None, _symbol),
     "ctypes.dlsym/handle": (None, _symbol),
     "import": (None, _loaded),
