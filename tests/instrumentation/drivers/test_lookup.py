@@ -31,3 +31,21 @@ def test_a_request_with_other_credentials_is_the_same_and_with_both_others_none(
     assert isinstance(asked(player, b"else", "22" * 32), Refused)
     assert isinstance(asked(player, LOGIN, "22" * 32), Played)
     assert isinstance(asked(player, LOGIN, "11" * 32, 1), Refused)  # it answers once
+
+
+def test_the_same_json_in_another_order_is_the_same_request():
+    made = HandMade().start()
+    made.exchange(KEY, b'{"a": 1, "b": {"c": 2, "d": 3}}')
+    player = Player(made.exit(0).tape())
+    assert isinstance(asked(player, b'{"b":{"d":3,"c":2},"a":1}', ""), Played)
+
+
+def test_a_request_that_is_made_once_more_than_recorded_says_so():
+    made = HandMade().start()
+    made.exchange(KEY, LOGIN)
+    player = Player(made.exit(0).tape())
+    assert isinstance(asked(player, LOGIN, ""), Played)
+    found = asked(player, LOGIN, "", 1)
+    assert isinstance(found, Refused)
+    assert found.error.what == f"main#0 matches {KEY}; every recording of it is used"
+    assert found.error.hint == "the program asks once more than the tape"
