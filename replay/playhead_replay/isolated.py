@@ -131,7 +131,8 @@ def enter(options: list[str]) -> None:
         _tried(lambda: drop(before))
     with open(values["--said"], "w", encoding="utf-8") as said:
         said.write("\n".join(enforced))
-    os.environ[HELD_BY_KERNEL] = " ".join(enforced)
+    if enforced:
+        os.environ[HELD_BY_KERNEL] = " ".join(enforced)
     _die_with(parent)
 
 

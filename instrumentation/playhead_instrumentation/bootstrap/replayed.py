@@ -13,7 +13,6 @@ from playhead_instrumentation import checks, session
 from playhead_instrumentation.bootstrap import others
 from playhead_instrumentation.bootstrap.search_path import with_site
 from playhead_instrumentation.bootstrap.start import begin_replay, start_of, start_recording
-from playhead_instrumentation.boundaries import unheld
 from playhead_instrumentation.boundaries.process_words import WORKER
 from playhead_instrumentation.drivers.allowed import Allowed
 from playhead_instrumentation.drivers.playing import dies_with, ends_at_standstill
@@ -30,6 +29,9 @@ HELD = "PLAYHEAD_REPLAY_HELD"
 
 HELD_BY_KERNEL = "PLAYHEAD_HELD_BY_KERNEL"
 """Variable that says what the kernel keeps from the world: network, files, processes."""
+
+HELD_AT_MOST = 3
+"""So many of them are there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class Replayed:
         running.forks = forks
         running.for_worker = self._told
         others.load(_others(tape))
-        unheld.watch(self.by_kernel, str(now.parent))
+        self._see_to_the_rest()
         return running
 
     def begin(self, tape: IndexedTape) -> Session:
@@ -92,8 +94,14 @@ class Replayed:
         ends_at_standstill(running.driver, tape)
         running.for_worker = self._told
         others.load(_others(tape))
-        unheld.watch(self.by_kernel, os.path.dirname(self.now))
+        self._see_to_the_rest()
         return running
+
+    def _see_to_the_rest(self) -> None:
+        if len(self.by_kernel) < HELD_AT_MOST:
+            from playhead_instrumentation.boundaries import unheld
+
+            unheld.watch(self.by_kernel, os.path.dirname(self.now))
 
     def _told(self, tape: IndexedTape) -> Told:
         told = replace(self, instance=tape.instance.hex())
