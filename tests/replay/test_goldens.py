@@ -225,7 +225,8 @@ def test_misspelt(tape):
     assert "error[tape-missing]: no golden at tests/goldens/nowhere.tape" in done.stdout
     assert "test_missing --playhead-record=missing" in done.stdout
     assert (
-        "takes a name and command, cwd, unused, outcome, allow, checks, headers; not alow" in done.stdout
+        "takes a name and command, cwd, unused, outcome, edited, allow, checks, headers; not alow"
+        in done.stdout
     )
 
 

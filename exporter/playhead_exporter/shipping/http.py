@@ -31,6 +31,18 @@ CONNECT_TIMEOUT_S = 2.0
 LONGEST_ANSWER_BYTES = 1 << 20
 
 
+class _Pool(urllib3.HTTPConnectionPool):
+    """Connects for real where a double, as vcrpy, has put its connections into urllib3's pools."""
+
+    ConnectionCls = urllib3.HTTPConnectionPool.ConnectionCls
+
+
+class _SecurePool(urllib3.HTTPSConnectionPool):
+    """The same over TLS."""
+
+    ConnectionCls = urllib3.HTTPSConnectionPool.ConnectionCls
+
+
 class HttpTransport:
     """One connection pool to one endpoint. One thread at a time."""
 
@@ -55,6 +67,7 @@ class HttpTransport:
             cert_file=trust.certificate or None,
             key_file=trust.key or None,
         )
+        self._pool.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
 
     def send(self, signal: Signal, request: bytes, timeout_s: float) -> Answer:
         """POST one request; what the endpoint says."""
