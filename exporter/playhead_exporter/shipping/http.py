@@ -7,6 +7,7 @@ import gzip
 import json
 import time
 from collections.abc import Mapping
+from typing import Any
 
 import urllib3
 from google.protobuf.message import DecodeError
@@ -67,7 +68,8 @@ class HttpTransport:
             cert_file=trust.certificate or None,
             key_file=trust.key or None,
         )
-        self._pool.pool_classes_by_scheme = {"http": _Pool, "https": _SecurePool}
+        pools: Any = {"http": _Pool, "https": _SecurePool}
+        self._pool.pool_classes_by_scheme = pools
 
     def send(self, signal: Signal, request: bytes, timeout_s: float) -> Answer:
         """POST one request; what the endpoint says."""

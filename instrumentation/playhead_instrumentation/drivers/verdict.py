@@ -66,8 +66,9 @@ class Played:
     def at_once(self) -> bool:
         """Whether the body came with its head: there is nothing to wait for any more."""
         end = self.exchange.end
-        came = end is not None and end.how == "complete" and end.delivery is not None
-        return came and end.delivery == self.exchange.head_delivery
+        if end is None or end.how != "complete" or end.delivery is None:
+            return False
+        return end.delivery == self.exchange.head_delivery
 
     @property
     def left(self) -> Delivery | None:
