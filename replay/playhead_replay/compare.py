@@ -14,6 +14,7 @@ from playhead_replay.outputs import Effect, Outputs, Stream
 from playhead_replay.reads import counts_of_reads, live_reads
 from playhead_replay.report import Divergence, DivergenceKind, OutputCheck, Report
 from playhead_replay.run import Run
+from playhead_replay.states import differs_in_pairs as of_pairs
 from playhead_replay.states import state_differences, states_of
 from playhead_replay.tracebacks import differing
 from playhead_semconv import attributes as a
@@ -422,6 +423,9 @@ class _Comparison:
         """States that the program said otherwise."""
         sides = states_of(self._tape, self._run.steps), states_of(self._now)
         for recorded, now, difference in state_differences(*sides):
+            if recorded and now and of_pairs(recorded, now):
+                self._varied.append(f"state {now.name}")
+                continue
             one = recorded or now
             assert one is not None
             seq = AT_THE_END if now is None else now.seq

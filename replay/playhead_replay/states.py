@@ -15,6 +15,7 @@ from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Content, ExchangeId, Fact
 from playhead_semconv.states import plain
 from playhead_semconv.tapes import IndexedTape
+from playhead_semconv.volatile import Request, pairs_of, verify
 
 if TYPE_CHECKING:
     from playhead_replay.steps import Step
@@ -31,6 +32,8 @@ class State:
     tape: IndexedTape = field(compare=False, repr=False)
     step: int = 0
     """Number of the last step that had begun; 0 before the first."""
+    pairs: str = ""
+    """At a replay: the values in which it differs from the recorded one, as a tape has them."""
 
     @property
     def has_content(self) -> bool:
@@ -72,7 +75,10 @@ def states_of(tape: IndexedTape, steps: Iterable[Step] = ()) -> list[State]:
 
 def _state(fact: Fact, id: ExchangeId, body: Content, tape: IndexedTape, step: int) -> State:
     content = Content(body.digest, body.size) if body.digest and body.base is None else body
-    return State(str(fact.attributes.get(a.PLAYHEAD_STATE_NAME, "")), id, fact.seq, content, tape, step)
+    name, pairs = (
+        str(fact.attributes.get(one, "")) for one in (a.PLAYHEAD_STATE_NAME, a.PLAYHEAD_VOLATILE_PAIRS)
+    )
+    return State(name, id, fact.seq, content, tape, step, pairs)
 
 
 def last_states(states: Iterable[State], step: int) -> dict[str, State]:
@@ -95,6 +101,17 @@ def state_differences(
             yield one, other, found
     for other in theirs.values():
         yield None, other, Difference("state", "(not said)", other.name)
+
+
+def differs_in_pairs(tape: State, now: State) -> bool:
+    """Whether two states are the same but for values that the replay says it handed out."""
+    stated = now.pairs
+    if not stated or tape.name != now.name:
+        return False
+    try:
+        return verify(Request.of(tape.body), Request.of(now.body), pairs_of(stated)) is None
+    except TapeError:
+        return False
 
 
 def _difference(one: State, other: State) -> Difference | None:

@@ -95,6 +95,32 @@ def test_a_volatile_replay_fails_where_the_match_is_to_be_strict(tmp_path: Path)
         assert (status, report["verdict"], report["fidelity"]["volatile"]) == (1, "volatile", 1)
 
 
+STATED = """
+import os, time, uuid, httpx, playhead
+said = {"id": str(uuid.uuid4()), "at": time.time(), "seen": ["a"]}
+playhead.state(said)
+httpx.post(os.environ["TOOLS_URL"] + "/echo", json={"id": said["id"]})
+said["seen"].append(open("word").read())
+playhead.state(said, name="end")
+"""
+
+
+def test_states_may_differ_in_volatile_values_and_in_nothing_else(tmp_path: Path):
+    script = tmp_path / "agent.py"
+    script.write_text(STATED)
+    (tmp_path / "word").write_text("b")
+    with recorded(tmp_path, script) as home:
+        status, report = home.report("last")
+        assert report["divergences"] == []
+        assert (status, report["verdict"]) == (0, "volatile")
+        assert report["volatile_outputs"] == ["state state", "state end"]
+        (tmp_path / "word").write_text("c")
+        status, report = home.report("last")
+        assert (status, report["verdict"]) == (1, "diverged")
+        [found] = report["divergences"]
+        assert (found["kind"], found["what"]) == ("state", "end")
+
+
 CHANGED = """
 import os, uuid, httpx
 said = {"id": str(uuid.uuid4()), "text": "refund order 17"}

@@ -205,7 +205,7 @@ def test_requests_of_one_process_come_together_again_in_another_store(
         ("chat_service-1", []),
         ("chat_service-2", []),
     ]
-    assert identical(there, "chat_service-2")["asked"] == 2
+    assert identical(there, "chat_service-2", "--trust")["asked"] == 2
     assert identical(home, "chat_service-1")["asked"] == 2
 
 

@@ -80,9 +80,9 @@ def under_pytest(home: Home) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, timeout=PATIENCE_S, **options)
 
 
-def identical(home: Home, name: str) -> dict[str, Any]:
+def identical(home: Home, name: str, *words: str) -> dict[str, Any]:
     """The report of a replay that must not differ from the recording in anything."""
-    status, report = home.report(name)
+    status, report = home.report(name, *words)
     assert report["divergences"] == []
     assert (status, report["verdict"]) == (0, "identical")
     assert report["fidelity"]["exact"] == report["asked"]

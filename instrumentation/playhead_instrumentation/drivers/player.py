@@ -116,7 +116,7 @@ class Player:
                 self._keep(exchange)
             else:
                 self.requests.append(
-                    Played(exchange, Fidelity.EXACT, tape.instance, tape.read, varied=self._pairs)
+                    Played(exchange, Fidelity.EXACT, tape.instance, tape.read, varied=self.varied)
                 )
         self._first_unused = 0
         self._expected = deque(self.requests)
@@ -215,7 +215,7 @@ class Player:
             self._tape.instance,
             self._tape.read,
             pairs=pairs,
-            varied=self._pairs,
+            varied=self.varied,
             translated=self._translated(recording),
         )
 
@@ -261,7 +261,7 @@ class Player:
             queue.popleft()
         return list(islice((number for number in queue if not self._shelf.used(number)), CANDIDATES))
 
-    def _pairs(self, recorded: Request, now: Request) -> str | None:
+    def varied(self, recorded: Request, now: Request) -> str | None:
         """What was handed out in the place of recorded values; None where they differ in more."""
         proposal = self.volatile.compare(recorded, now)
         if not isinstance(proposal, Proposal) or self.volatile.accept(proposal) is not None:

@@ -47,6 +47,7 @@ def open_player(opening: Opening, tape: IndexedTape, scratch: str) -> Driver:
         time = FlowingTime(started_ns(tape))
         gate, virtual = TapeGate(player.order, level=player.level, spun=player.spun), None
     driver = Driver(sink, redactor, player, gate, tape, allowed)
+    driver.states.varied = player.varied
     driver.lane_ends = player.lane_ends
     driver.reads = _reads(opening, driver, player, tape, time)
     if virtual is not None:

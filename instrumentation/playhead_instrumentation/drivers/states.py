@@ -18,7 +18,7 @@ from playhead_instrumentation.drivers.bodies import Bodies
 from playhead_instrumentation.redaction import Redactor
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import UsageError
+from playhead_semconv.errors import TapeError, UsageError
 from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
 from playhead_semconv.plans import Edit
 from playhead_semconv.seams import Sink
@@ -26,6 +26,7 @@ from playhead_semconv.states import edited
 
 if TYPE_CHECKING:
     from playhead_semconv.tapes import IndexedTape
+    from playhead_semconv.volatile import Request
 
 KIND = "state"
 
@@ -55,11 +56,17 @@ class States:
         self._edited: dict[ExchangeId, int] = {}
         """Numbers of the facts on the tape that hold edited states."""
         self._held: set[bytes] = set()
+        self._recorded: dict[ExchangeId, Content] = {}
+        """The states on the tape that is played."""
+        self.varied: Callable[[Request, Request], str | None] = lambda recorded, now: None
+        """The handed out values in which two states differ, as a tape has them; None: in others too."""
         self._bodies = Bodies(redactor.body)
         self._instance = sink.instance
         for fact in () if tape is None else tape.named(e.PLAYHEAD_STATE):
             if fact.exchange is not None and a.PLAYHEAD_EDITED_DIGEST in fact.attributes:
                 self._edited[fact.exchange] = fact.seq
+            if fact.exchange is not None and fact.body is not None and fact.body.digest and not linked:
+                self._recorded[fact.exchange] = fact.body
             if linked and fact.body is not None and fact.body.digest:
                 self._held.add(fact.body.digest)
 
@@ -74,14 +81,14 @@ class States:
         if self._instance != self._sink.instance:  # a fork of the process has a tape of its own
             self._instance, self._held = self._sink.instance, set()
             self._bodies.forget()
-            self._edited, self._edits = {}, {}
+            self._edited, self._edits, self._recorded = {}, {}, {}
         if lane.declared_on != self._sink.instance:
             self._declare(lane)
         id = ExchangeId(lane.hash, KIND, lane.next_ordinal(KIND))
         attributes: dict[str, Any] = {a.PLAYHEAD_STATE_NAME: name}
         changed = self._instead(id, state, attributes)
         if changed is None:
-            content = self._written(state, attributes)
+            content = self._written(id, state, attributes)
         else:
             kept, _ = self._redactor.body(changed, 0)
             content = Content(digest_of(kept), len(kept), kept)
@@ -110,16 +117,31 @@ class States:
             attributes[a.PLAYHEAD_EDITED_DIGEST] = own
         return changed
 
-    def _written(self, state: bytes, attributes: dict[str, Any]) -> Content:
+    def _written(self, id: ExchangeId, state: bytes, attributes: dict[str, Any]) -> Content:
         if not self._redactor.content:
             return Content(b"", len(state))
-        _, content, count = self._bodies.written(state)
+        kept, content, count = self._bodies.written(state)
+        if pairs := self._pairs(id, kept, content):
+            attributes[a.PLAYHEAD_VOLATILE_PAIRS] = pairs
         if count:
             attributes[a.PLAYHEAD_REDACTED_COUNT] = count
         if content.digest in self._held:
             return Content(content.digest, content.size)
         self._held.add(content.digest)
         return content
+
+    def _pairs(self, id: ExchangeId, kept: bytes, content: Content) -> str | None:
+        """At a replay: the values that were handed out in the place of recorded ones, if it is these."""
+        recorded = self._recorded.get(id)
+        if recorded is None or self._tape is None or recorded.digest == content.digest:
+            return None
+        from playhead_semconv.volatile import Request  # a recording has no use for it
+
+        try:
+            before = self._tape.read(recorded)
+        except TapeError:
+            return None  # the report compares the states as they are
+        return self.varied(Request.of(before), Request.of(kept))
 
     def _keep(
         self,
