@@ -8,11 +8,28 @@ import subprocess
 import sys
 from pathlib import Path
 
+from support.home import Home
 from support.scripted import Gate, Reply, ScriptedServer, json_reply, openai_chat
 
 from playhead_replay import Run
 from playhead_replay.launch import replay
 from playhead_replay.tapefile import read_unfinished
+
+SLEEPS = """
+import subprocess, sys
+words = "import sys, time; print('ready', file=sys.stderr, flush=True); time.sleep(600)"
+child = subprocess.Popen([sys.executable, "-c", words], stderr=subprocess.PIPE, text=True)
+print(next(line for line in child.stderr if "ready" in line).strip())
+child.terminate()
+print(child.communicate(), child.returncode)
+"""
+
+POLLS = """
+import time
+while True:
+    print("asked", flush=True)
+    time.sleep(0.5)
+"""
 
 AGENT = Path(__file__).parent / "agents" / "hangs.py"
 
@@ -42,3 +59,27 @@ def test_where_nobody_goes_on_the_replay_ends_and_names_who_waits_for_what(tmp_p
     # The thread whose question has no answer was refused, and is not among those who wait.
     assert "help_out" not in stands
     assert b"the tape ends before this was answered" in done.stderr
+
+
+def test_a_child_that_was_killed_in_its_sleep_sleeps_no_longer_than_its_tape(tmp_path: Path):
+    home = Home(tmp_path, {})
+    script = tmp_path / "agent.py"
+    script.write_text(SLEEPS, "utf-8")
+    assert home.playhead("record", script).returncode == 0
+    status, report = home.report("last")
+    assert (status, report["verdict"], len(report["processes"])) == (0, "identical", 2)
+
+
+def test_a_run_that_was_killed_while_it_polls_ends_where_its_tape_does(tmp_path: Path):
+    script, tape = tmp_path / "agent.py", tmp_path / "polls.tape"
+    script.write_text(POLLS, "utf-8")
+    words = [sys.executable, "-m", "playhead_instrumentation", "record", "--tape", tape, script]
+    environ = {**os.environ, "PLAYHEAD_QUIET": "1", "PLAYHEAD_LEVEL": "strict"}
+    with subprocess.Popen(words, env=environ, cwd=tmp_path, stdout=subprocess.PIPE) as agent:
+        assert agent.stdout is not None
+        for _ in range(3):
+            agent.stdout.readline()
+        agent.kill()
+    done = replay(Run.of_tape(read_unfinished(tape).tape))
+    assert done.stdout.count(b"asked") in (3, 4)
+    assert any("MainThread is in agent.py:5" in note for note in done.report.notes), done.report.notes

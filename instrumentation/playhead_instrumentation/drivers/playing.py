@@ -100,6 +100,8 @@ def ends_at_standstill(driver: Driver, tape: IndexedTape) -> None:
     if isinstance(gate, VirtualGate):
         gate.on_standstill = lambda: ends(list(waiting()))
     killed = next(tape.named(e.PLAYHEAD_PROCESS_EXIT), None) is None
+    if killed:
+        gate.on_asleep = lambda: ends(list(waiting()))
     Standstill(gate, killed=killed, ends=ends).start()
 
 

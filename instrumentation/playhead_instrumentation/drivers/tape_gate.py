@@ -66,6 +66,8 @@ class TapeGate(HeldGate):
         """Told of each of them."""
         self.on_killed: Callable[[], None] | None = None
         """Called, and does not return, where the process was killed when recorded: the tape is over."""
+        self.on_asleep: Callable[[], None] | None = None
+        """The same, where all that are left sleep longer than the tape goes."""
         self._spun_on_tape = spun or {}
         self._parked: dict[Waiting, float] = {}
         """What did not end by time on the tape → when it would have (`REAL.now_s`)."""
@@ -216,8 +218,11 @@ class TapeGate(HeldGate):
         if self._parked:
             # Nobody else goes on, and the tape does not say how it does: as it would in the world.
             waiter, until_s = min(self._parked.items(), key=lambda item: item[1])
-            if self._schedule.following() is not None and idled_s < self._patience_s:
-                return None
+            if self._schedule.following() is not None:
+                if idled_s < self._patience_s:
+                    return None
+            elif self.on_asleep is not None and self._refuses():
+                self.on_asleep()
             if REAL.now_s() >= until_s:
                 del self._parked[waiter]
                 return self._moves(waiter)
