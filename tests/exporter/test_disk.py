@@ -238,7 +238,7 @@ say(40)
 home = outlet.sink.places.home(outlet.sink.instance)
 segment = home / "00000001.tape"
 until(lambda: segment.exists() and segment.stat().st_size > 200_000)
-until(lambda: len(list(outlet.sink.current.path.parent.glob("*.head"))) == 2)
+until(lambda: outlet.sink._prepared is not None)  # the next head
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
 say(300)
 until(lambda: outlet.disk_problem not in ("", "the disk stalls"))

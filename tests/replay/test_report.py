@@ -79,7 +79,7 @@ def test_the_text_of_a_report_on_several_processes():
         "process agent.py: diverged, exact 3/5",
         "process child.py: blocked, exact 2/3",
         "process other.py: not replayed, it was not started",
-        "note: network refused by the kernel, changes to files by the process; strict order",
+        "note: network refused by the kernel, changes to files by nobody; strict order",
         "note: 3 values redacted on the tape",
         "note: stderr differs in times and random values alone",
         "note: stdout in child.py differs in times and random values alone",
@@ -159,6 +159,8 @@ def test_the_json_of_a_report_on_several_processes():
         "volatile_outputs": ["stderr", "stdout in child.py"],
         "network": "kernel",
         "files": "process",
+        "edited": [],
+        "other_processes": None,
         "notes": ["PYTHONHASHSEED was random", "child.py: the tape ends where the run was killed"],
     }
     bare = Report("x-1", "causal", {}, [], []).to_json()

@@ -84,10 +84,6 @@ def begin(session: Session, described: Callable[..., Outgoing], *request: Any) -
         return None
 
 
-BRANCHES = ("fork", "resume")
-"""Modes of a process that goes on for real, and pays for what it asks then."""
-
-
 class HttpExchange:
     """What is known of one attempt while it goes on."""
 
@@ -127,7 +123,7 @@ class HttpExchange:
             call.id, session.sink.instance, method, url, call.body, 0, context, call.time_ns
         )
         attempt.last_seq = call.last_seq
-        if session.mode in BRANCHES and isinstance(call.verdict, Played):
+        if session.driver.branches and isinstance(call.verdict, Played):
             attempt.fidelity = call.verdict.fidelity
         self._session = session
         self._span = span

@@ -44,6 +44,11 @@ def patch(module: ModuleType) -> None:
         raise Unpatchable("its databases cannot be copied: it was built without serialize()")
 
 
+def reaches_all() -> bool:
+    """Whether every file that SQLite opens is ours to choose, also where nobody called `connect`."""
+    return _library is not None
+
+
 def _reach() -> None:
     global _library
     if _library is not None:

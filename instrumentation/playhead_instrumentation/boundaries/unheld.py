@@ -20,7 +20,7 @@ from types import FrameType, ModuleType
 from typing import Any, Final, cast
 
 from playhead_instrumentation import lanes
-from playhead_instrumentation.boundaries import process_blocked
+from playhead_instrumentation.boundaries import process_blocked, sqlite
 from playhead_instrumentation.boundaries.callers import Caller, caller, installed
 from playhead_instrumentation.boundaries.files_opening import open_stream
 from playhead_instrumentation.patches import INNER, PATCHES
@@ -67,7 +67,8 @@ PATHS: Final[dict[str, tuple[tuple[int, int | None], ...]]] = {
 }
 """Audit events of what changes files → where their arguments have a path, and the folder it is from."""
 
-_own_folder = ""
+_own_folders: tuple[str, ...] = ()
+"""Below them the replay itself may write."""
 _seen: set[tuple[str, str]] = set()
 _busy = threading.local()
 
@@ -91,12 +92,14 @@ class WorldUnheld(WorldBlocked, PermissionError):
 
 def watch(held: Collection[str], folder: str) -> None:
     """See to what is not in ``held``; the replay itself may write below ``folder``."""
-    global _own_folder
+    global _own_folders
     session = current()
     missing = ALL - frozenset(held)
     if session is None or not session.driver.fenced or not missing:
         return
-    _own_folder = os.path.realpath(folder) + os.sep
+    files = session.driver.files
+    own = [folder] if files is None else [folder, files.scratch]
+    _own_folders = tuple(os.path.realpath(one) + os.sep for one in own if one)
     for module in list(sys.modules):
         _loaded(module, "")
     _install(frozenset(missing))
@@ -254,7 +257,7 @@ def _path_changed(what: str, path: Any, beneath: Any = -1) -> str | None:
 
 
 def _is_own(place: str) -> bool:
-    return place in SINKS or f"{place}{os.sep}".startswith(_own_folder)
+    return place in SINKS or f"{place}{os.sep}".startswith(_own_folders)
 
 
 def _text(path: Any) -> str:
@@ -274,8 +277,8 @@ def _locked(descriptor: Any, *_: Any) -> str | None:
 
 def _database(name: Any, *_: Any) -> str | None:
     text = _text(name)
-    if text in ("", ":memory:") or text.startswith("file:"):  # of a URI, the boundary has made it
-        return None
+    if text in ("", ":memory:") or text.startswith("file:") or sqlite.reaches_all():
+        return None  # of a URI, the boundary has made it
     return _path_changed("a change to the database", text)
 
 

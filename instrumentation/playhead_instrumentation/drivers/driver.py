@@ -87,6 +87,8 @@ class Driver:
         """Whether the process ends: what threads do that end with it is no part of the run."""
         self.killed: Callable[[], None] | None = None
         """Ends this process, where it was killed when recorded; called where it would end by itself."""
+        self.branches = False
+        """Whether the world answers where the tape ends: a fork, or a resume."""
         self.files: Files | None = None
         """Who answers what the program asks of files; None where they are not recorded."""
         self.states = States(sink, redactor, self.declare, tape)

@@ -96,6 +96,9 @@ class Files:
     ``op`` is what is asked (``stat``, ``listdir``, …), ``path`` an absolute path.
     """
 
+    scratch = ""
+    """The folder that a replay writes to in the place of others; empty: nothing is kept apart."""
+
     def __init__(
         self,
         sink: Sink,

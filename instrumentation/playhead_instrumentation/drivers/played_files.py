@@ -95,6 +95,7 @@ class PlayedFiles(Files):
         if not scratch:
             scratch = tempfile.mkdtemp(prefix="playhead-scratch-")
             _scratches.append((os.getpid(), scratch))
+        self.scratch = scratch
         self._tree = os.path.join(scratch, "tree")
         self._store = os.path.join(scratch, "contents")
         for folder in (self._tree, self._store):

@@ -121,6 +121,7 @@ def _open_branch(opening: Opening, tape: IndexedTape, plan: Plan, scratch: str) 
     order = [*asked, *branch.lane_ends.values(), *branch.wakes.values()]
     gate = BranchGate(order, level=branch.level, spun=branch.spun, going=branch.going)
     driver = Driver(sink, redactor, branch, gate, tape)
+    driver.branches = True
     driver.lane_ends = branch.lane_ends
     driver.reads = _reads(opening, driver, branch, tape, time)
     driver.printed = printed = Printed(tape, redactor.text)
