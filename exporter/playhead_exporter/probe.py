@@ -1,4 +1,4 @@
-"""Whether an endpoint would take what agents send, asked with nothing in hand."""
+"""Asks an endpoint, with empty requests, whether it takes what agents send."""
 
 from __future__ import annotations
 

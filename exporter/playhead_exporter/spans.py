@@ -59,7 +59,7 @@ class SpoolSpanProcessor(SpanProcessor):
 
 _Wrapped = tuple[Resource, InstrumentationScope | None, bytes, bytes]
 _latest: _Wrapped | None = None
-"""Resource and scope of the latest span, and the bytes that they make: they are hardly ever others."""
+"""Resource and scope of the latest span with their encoded bytes. Most spans share them."""
 
 
 def encode_span(span: ReadableSpan, whole: bool) -> bytes:

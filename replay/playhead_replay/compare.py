@@ -35,7 +35,7 @@ CHANGES = {"files", "sqlite", "network", "processes.talk"}
 """Boundaries that put effects on the tape."""
 
 MOST_NAMED = 20
-"""So many things that were done for real are named."""
+"""Largest number of real effects that are named."""
 
 AT_THE_END = 1 << 62
 """Place of a divergence that stands behind everything on the *now* tape."""
@@ -278,16 +278,11 @@ class _Comparison:
             )
 
     def _unheld(self) -> Iterator[Divergence]:
-        """What could do anything to the world, as nothing kept it from that."""
+        """Code that could have changed the world, since nothing held it back."""
         for fact in self._of_kind(UNHELD):
-            yield Divergence(
-                "live",
-                f"not kept from the world: {fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET, '')}",
-                self._step_before(fact.seq),
-                after=True,
-                detail=f"{_whose(fact.attributes)}no boundary sees it, and no namespace held it",
-                seq=fact.seq,
-            )
+            what = f"not kept from the world: {fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET, '')}"
+            why = f"{_whose(fact.attributes)}no boundary sees it, and no namespace held it"
+            yield self._live(what, why, fact.seq)
 
     def _of_kind(self, kind: str) -> Iterator[Fact]:
         """Effects of the replay, those of its boot included."""
@@ -386,14 +381,11 @@ class _Comparison:
     def _reads(self) -> Iterator[Divergence]:
         """What the program read of clocks and entropy that the tape does not hold."""
         for found in live_reads(self._tape, self._now):
-            yield Divergence(
-                "live",
-                f"live {found.kind} in {found.lane}",
-                self._step_before(found.seq),
-                after=True,
-                detail=f"the tape holds {found.recorded}, the program read {found.count} more",
-                seq=found.seq,
-            )
+            why = f"the tape holds {found.recorded}, the program read {found.count} more"
+            yield self._live(f"live {found.kind} in {found.lane}", why, found.seq)
+
+    def _live(self, what: str, why: str, seq: int) -> Divergence:
+        return Divergence("live", what, self._step_before(seq), after=True, detail=why, seq=seq)
 
     def _moved(self) -> Iterator[Divergence]:
         """What was let in out of order, but for answers to what was asked out of order."""

@@ -62,7 +62,7 @@ KEPT_CAPABILITIES: Final = (0, 1, 3, 4, 5, 6, 7, 10)
 NET_BIND_SERVICE. Within its namespaces they open and change nothing that is not its own."""
 
 CAPABILITIES: Final = 64
-"""More than there are."""
+"""Upper bound of capability numbers."""
 
 DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "nvidia*", "kfd", "dri")
 """What is left of ``/dev``: nothing that keeps what is written to it, and processors of graphics."""
@@ -79,7 +79,7 @@ SYSTEM: Final = ("/proc", "/sys", "/dev")
 """Folders in which nobody else lays sockets; they are read-only, or made anew."""
 
 OVERLAYS: Final = 256
-"""So many folders are covered at most."""
+"""Largest number of folders that are covered."""
 
 # As they are before boundaries are patched.
 _kill: Final = os.kill
@@ -109,7 +109,7 @@ def main(words: list[str]) -> None:
 
 
 def enter(options: list[str]) -> None:
-    """Have this process be as they say, which must have one thread.
+    """Apply ``options`` to this process, which must have one thread.
 
     Returns in the process that is to be the command. The one that was called may stay behind, and ends
     as that one does.
@@ -121,7 +121,7 @@ def enter(options: list[str]) -> None:
     flags |= CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS if scratch else 0
     before, users = _capabilities(), _users()
     if flags and unshared(flags):
-        if _users() != users:  # else it is the whole machine that this would be said of
+        if _users() != users:  # else this would change the limit of the whole machine
             _tried(lambda: _write("/proc/sys/user/max_user_namespaces", "0"))
         if scratch:
             _leave_behind(parent, float(values.get("--wait", "0")))
@@ -211,7 +211,7 @@ def _mapped(process: str, maps: list[tuple[str, str]]) -> None:
 
 
 def _users() -> str:
-    """Names the user namespace."""
+    """The name of the user namespace."""
     return os.readlink("/proc/self/ns/user")
 
 
@@ -273,7 +273,7 @@ def _end_as(status: int) -> NoReturn:
 
 
 class _View:
-    """What the command sees of the file system."""
+    """The file system as the command sees it."""
 
     def __init__(self, scratch: str) -> None:
         self._scratch = scratch

@@ -33,7 +33,7 @@ LONGEST_ANSWER_BYTES = 1 << 20
 
 
 class _Pool(urllib3.HTTPConnectionPool):
-    """Connects for real where a double, as vcrpy, has put its connections into urllib3's pools."""
+    """Opens real connections where a test double such as vcrpy has patched urllib3's pools."""
 
     ConnectionCls = urllib3.HTTPConnectionPool.ConnectionCls
 

@@ -21,7 +21,7 @@ from playhead_instrumentation.boundaries.process_words import AGENT, JOINS, PARE
 log = logging.getLogger(__name__)
 
 RELOADED = ("WERKZEUG_RUN_MAIN", "RUN_MAIN")
-"""Variables of a service that a development server has started: Flask's, Django's."""
+"""Variables that the reloaders of Flask and Django set in the service that they start."""
 
 
 class _Setter(Setter[dict[str, str]]):

@@ -42,7 +42,7 @@ class ExitStatus:
 
 
 def end_by_interrupt() -> None:
-    """Have an interrupt that nobody caught end the process by its signal. To be the last call at exit.
+    """End the process by SIGINT where nobody caught an interrupt. To be called last at exit.
 
     The interpreter notes such an interrupt when the program's own code has ended, and forgets it as soon
     as any text is evaluated, as `dataclasses` and `namedtuple` do in modules that are imported at exit
@@ -51,7 +51,7 @@ def end_by_interrupt() -> None:
     if getattr(sys, "last_type", None) is not KeyboardInterrupt or sys.flags.interactive:
         return
     if not _left_program(getattr(sys, "last_traceback", None)):
-        return  # some console caught it, and told of it
+        return  # a console caught it, and printed it
     try:
         exec("raise KeyboardInterrupt", {})
     except KeyboardInterrupt:

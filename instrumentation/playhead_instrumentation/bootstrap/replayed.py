@@ -31,7 +31,7 @@ HELD_BY_KERNEL = "PLAYHEAD_HELD_BY_KERNEL"
 """Variable that says what the kernel keeps from the world: network, files, processes."""
 
 HELD_AT_MOST = 3
-"""So many of them are there."""
+"""How many areas there are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ MARKED = "run"
 """The interface of a function that the program marks as a run."""
 
 FAULT = 500
-"""From this status on an answer says that the server is at fault."""
+"""Lowest status that says that the server failed."""
 
 BROKEN = "broken"
 """What stands behind a piece that could not be sent."""

@@ -18,17 +18,17 @@ from playhead_semconv import attributes as a
 log = logging.getLogger(__name__)
 
 NONE: Final = "none"
-"""As the setting: every request is recorded."""
+"""Value of the setting that excludes nothing."""
 
 DEFAULT: Final = r"^[a-z]+://[^/]*/(health|healthz|ready|readyz|livez|metrics|favicon\.ico)/?$"
-"""Where nobody has chosen."""
+"""The pattern where no setting names one."""
 
 FRAMEWORKS: Final = ("fastapi", "starlette", "flask", "django", "falcon", "pyramid")
 """Packages whose applications have a variable of their own, that of OpenTelemetry's instrumentors."""
 
 
 class Excluded:
-    """What is excluded for one application."""
+    """Decides which requests to one application are excluded."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
@@ -39,8 +39,8 @@ class Excluded:
         """Whether this request is not to be recorded. Never raises."""
         try:
             if self._of is not session:
+                self._of = session  # asked once, also where that fails
                 self._pattern = pattern_of(self._app, session.settings.excluded_urls)
-                self._of = session
             return self._pattern is not None and self._pattern.search(_url(asked)) is not None
         except Exception:
             log.debug("playhead could not look whether a request is excluded", exc_info=True)
@@ -49,7 +49,7 @@ class Excluded:
 
 @contextlib.contextmanager
 def unrecorded() -> Generator[None]:
-    """What is done inside, and what it starts, leaves no trace."""
+    """Record nothing of what runs inside, nor of what that starts."""
     token = UNRECORDED.set(True)
     try:
         with lanes.Shadow():
@@ -60,11 +60,24 @@ def unrecorded() -> Generator[None]:
 
 
 def pattern_of(app: Any, setting: str) -> re.Pattern[str] | None:
-    """What excludes requests to ``app``: its framework's variable, else the setting, else `DEFAULT`."""
+    """The pattern for ``app``: its framework's variable, else the setting, else `DEFAULT`; None: none.
+
+    A framework's variable that is no list of regular expressions is told in the log, and passed over.
+    """
     for name in dict.fromkeys(one.__module__.partition(".")[0] for one in type(app).__mro__):
-        if name in FRAMEWORKS:
-            setting = os.environ.get(f"OTEL_PYTHON_{name.upper()}_EXCLUDED_URLS") or setting
-            break
+        if name not in FRAMEWORKS:
+            continue
+        variable = f"OTEL_PYTHON_{name.upper()}_EXCLUDED_URLS"
+        if given := os.environ.get(variable):
+            try:
+                return _compiled(given)
+            except re.error as problem:
+                log.warning("playhead: %s is no list of regular expressions: %s", variable, problem)
+        break
+    return _compiled(setting)
+
+
+def _compiled(setting: str) -> re.Pattern[str] | None:
     if setting.strip() == NONE:
         return None
     wanted = [one.strip() for one in setting.split(",") if one.strip()]
@@ -72,6 +85,6 @@ def pattern_of(app: Any, setting: str) -> re.Pattern[str] | None:
 
 
 def _url(asked: Asked) -> str:
-    headers = {name.lower(): value for name, value in asked.headers}
-    host = headers.get(b"host", b"").decode("latin-1") or str(asked.details.get(a.SERVER_ADDRESS, ""))
-    return f"{asked.details.get(a.URL_SCHEME, 'http')}://{host}{asked.path}"
+    host = next((value for name, value in asked.headers if name.lower() == b"host"), b"")
+    place = host.decode("latin-1") or str(asked.details.get(a.SERVER_ADDRESS, ""))
+    return f"{asked.details.get(a.URL_SCHEME, 'http')}://{place}{asked.path}"

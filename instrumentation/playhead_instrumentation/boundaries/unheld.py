@@ -1,4 +1,4 @@
-"""What a replay sees to by itself, where the kernel does not hold it: no namespaces, or not all of them.
+"""Guards of a replay that the kernel does not hold: namespaces are not allowed, or not all of them.
 
 What Python does beneath every boundary (`posix.open`, `io.FileIO`, a raw fork) is refused. What is done
 in C cannot be: that a library was loaded which can do it is put on the tape, and the report says that
@@ -37,7 +37,7 @@ ALL: Final = frozenset((FILES, NETWORK, PROCESSES))
 
 WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 SINKS: Final = frozenset(("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"))
-"""Devices that keep nothing."""
+"""Devices that discard what is written."""
 
 READING: Final = frozenset(
     "clock_gettime getegid geteuid getgid getpid getppid getrandom gettimeofday getuid "
@@ -74,7 +74,7 @@ _busy = threading.local()
 
 
 class WorldUnheld(WorldBlocked, PermissionError):
-    """Something that a replay does not do. An `OSError`, as a program expects of the system."""
+    """A replay refuses to do this. An `OSError`, since programs expect one from the system."""
 
     def __init__(self, what: str, who: Caller) -> None:
         place = f"{who.place}: " if who.place else ""
@@ -91,7 +91,7 @@ class WorldUnheld(WorldBlocked, PermissionError):
 
 
 def watch(held: Collection[str], folder: str) -> None:
-    """See to what is not in ``held``; the replay itself may write below ``folder``."""
+    """Guard the areas that are not in ``held``; the replay itself may write below ``folder``."""
     global _own_folders
     session = current()
     missing = ALL - frozenset(held)
@@ -114,7 +114,7 @@ def _install(missing: frozenset[str]) -> None:
             for module in modules.split():
                 for name in names.split():
                     _before(area, module, name, said)
-    # It cannot be taken out again.
+    # Python cannot remove an audit hook.
     sys.addaudithook(functools.partial(_audit, missing))
 
 
@@ -187,7 +187,7 @@ def _note(session: Session, kind: str, what: str, who: Caller, fidelity: Fidelit
 
 
 def _unheld(what: str, who: Caller) -> None:
-    """Something is at hand that nobody holds: say so, once a place."""
+    """Note, once for each place, that the program can reach something that nothing guards."""
     session = current()
     if session is not None and session.driver.fenced:
         _once(session, UNHELD, what, who)
@@ -209,7 +209,7 @@ def _opened(path: Any, _: Any, flags: Any) -> str | None:
 
 
 def _names_only(frame: FrameType) -> bool:
-    """Whether `open` asks somebody else for the descriptor, who then opens what he likes."""
+    """Whether this `open` takes its descriptor from an opener, which raises an event of its own."""
     if frame.f_code is not open_stream.__code__:
         return False
     return "real" in frame.f_locals or frame.f_locals.get("opener") is not None

@@ -23,7 +23,7 @@ from playhead_instrumentation.lanes import Shadow
 log = logging.getLogger(__name__)
 
 HEAD_BYTES: Final = 64 << 10
-"""What is not larger is read while the program waits: 0.3 ms, most of it to find credentials."""
+"""Largest file that is read while the program waits. It takes 0.3 ms, mostly to find credentials."""
 
 WRITERS_BYTES: Final = 1 << 20
 """The same, but for finding credentials, where the program may change the file from now on."""
@@ -151,7 +151,7 @@ class Contents:
         self._known[path] = signature_of(found), number
 
     def settle(self, path: str | None = None, timeout_s: float = SETTLE_S) -> None:
-        """Somebody is about to change this file (None: any): have it read before."""
+        """Read this file (None: every file that waits) before the program changes it."""
         end_ns = _now_ns() + int(timeout_s * 1e9)
         for job in list(self._waiting):
             if path is None or job.path == path:

@@ -98,7 +98,7 @@ class Driver:
         self.boot: list[Delivery] = []
         """What was delivered on that tape before the first of them."""
         self.failed_requests: list[str] = []
-        """What became of those that failed, or were answered as a fault of the server."""
+        """Requests that raised, or that were answered with a status of 500 and above."""
         self._requests = itertools.count(1)
         self._booted = False
 

@@ -68,7 +68,7 @@ class Reads:
         self._recorded: dict[tuple[int, str], array[int]] = {}
         """Numbers of the facts that are still to be answered with, the next one last."""
         self._several: dict[tuple[int, str], deque[bytes]] = {}
-        """What is left of the fact that was last answered with, where it tells of several reads."""
+        """Reads that are left of the last fact that answered, where one fact holds several reads."""
         if tape is None:
             return
         for fact in tape.named(e.PLAYHEAD_READ):

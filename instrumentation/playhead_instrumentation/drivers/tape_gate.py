@@ -67,7 +67,7 @@ class TapeGate(HeldGate):
         self.on_killed: Callable[[], None] | None = None
         """Called, and does not return, where the process was killed when recorded: the tape is over."""
         self.on_asleep: Callable[[], None] | None = None
-        """The same, where all that are left sleep longer than the tape goes."""
+        """The same, where every thread that is left sleeps beyond the end of the tape."""
         self._spun_on_tape = spun or {}
         self._parked: dict[Waiting, float] = {}
         """What did not end by time on the tape → when it would have (`REAL.now_s`)."""

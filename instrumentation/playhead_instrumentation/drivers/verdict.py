@@ -64,7 +64,7 @@ class Played:
 
     @property
     def at_once(self) -> bool:
-        """Whether the body came with its head: there is nothing to wait for any more."""
+        """Whether the body was delivered together with its head."""
         end = self.exchange.end
         if end is None or end.how != "complete" or end.delivery is None:
             return False

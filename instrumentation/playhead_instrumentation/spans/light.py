@@ -29,7 +29,7 @@ _NO_MORE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Adopts(Protocol):
-    """Who gives a span without a parent one."""
+    """Gives a parent to a span that has none."""
 
     def __call__(self, context: Context | None, kind: SpanKind, /) -> Context | None:
         """The context in which a span starts."""
@@ -76,7 +76,7 @@ class LightSpan(sdk_trace.Span):
         self._late_links: Any = None
 
     def note(self, attributes: Mapping[str, Any]) -> None:
-        """What the recorder says: plain values. Not of a span that has ended."""
+        """Set attributes of the recorder's, which are plain values. Nothing once the span has ended."""
         with self._lock:
             if self._end_time is not None:
                 return
@@ -87,7 +87,7 @@ class LightSpan(sdk_trace.Span):
                         del self._said[name]
 
     def link(self, links: Sequence[trace.Link]) -> None:
-        """What it begins with."""
+        """Set the links that it begins with."""
         self._late_links = self._new_links(links)
 
     def counted(self, ended: Callable[[], None]) -> None:
@@ -175,7 +175,7 @@ class LightSpan(sdk_trace.Span):
 
 
 def note(span: trace.Span, attributes: Mapping[str, Any]) -> None:
-    """Say ``attributes``, plain values, of a span of ours."""
+    """Set ``attributes``, plain values, on a span that playhead started."""
     if isinstance(span, LightSpan):
         span.note(attributes)
     else:
@@ -189,7 +189,7 @@ class LightTracer(trace.Tracer):
         """``tracer``: one of the SDK, which starts those that others see."""
         self.tracer = tracer
         self.id_generator: IdGenerator | None = None
-        """Where it is another than the tracer's."""
+        """Used instead of the tracer's generator; None: the tracer's."""
         self._alone = (processor,)
         self._adopts = adopts
 

@@ -15,9 +15,9 @@ class History(msgspec.Struct, frozen=True):
     """What is kept of it, for each process."""
 
     time_s: float = 3600.0
-    """So long, counted back from the last that the process said."""
+    """How long it is kept, counted back from the last fact of the process."""
     size_bytes: int = 64 << 20
-    """So many bytes, as they are stored."""
+    """How many bytes of it are kept, as they are stored."""
 
 
 def history_of(text: str) -> History | None:

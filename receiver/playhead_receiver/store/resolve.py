@@ -13,7 +13,7 @@ from playhead_semconv.errors import RunAmbiguous, RunUnknown
 SHORTEST_PREFIX = 8
 
 LOOKED_THROUGH = 1000
-"""So many runs are looked through for one in which there is something."""
+"""How many of the latest runs are searched for one that has steps."""
 
 _HEX = re.compile(r"[0-9a-f]+\Z")
 _LAST = re.compile(r"last(?:-(\d+))?\Z")

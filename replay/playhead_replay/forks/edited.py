@@ -1,4 +1,4 @@
-"""What of a run was edited at a fork, so that nobody takes it for something that happened."""
+"""Finds the edits of a fork in a run, so that no reader takes an edit for something that happened."""
 
 from __future__ import annotations
 

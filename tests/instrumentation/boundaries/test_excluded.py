@@ -63,3 +63,11 @@ def test_a_list_that_is_none_stops_the_recording():
     with pytest.raises(ConfigurationError, match="no list of regular expressions") as caught:
         resolve({"OTEL_PYTHON_EXCLUDED_URLS": "/health,("})
     assert "OTEL_PYTHON_EXCLUDED_URLS" in caught.value.what
+
+
+def test_a_variable_that_is_no_pattern_is_told_and_the_setting_counts(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setenv("OTEL_PYTHON_FLASK_EXCLUDED_URLS", "/(")
+    assert excluded(flask.Flask("x"), "/setting", f"{AT}/setting")
+    assert "OTEL_PYTHON_FLASK_EXCLUDED_URLS is no list of regular expressions" in caplog.text

@@ -71,7 +71,7 @@ class HandedOut:
         at_fork.in_child(self._forked)
 
     def _forked(self) -> None:
-        # Whoever held it is not in this process.
+        # The thread that held the lock is not in this process.
         self._lock._at_fork_reinit()  # type: ignore[attr-defined]
 
     def __bool__(self) -> bool:
