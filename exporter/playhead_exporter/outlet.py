@@ -51,10 +51,7 @@ class SpoolOutlet:
         self._write = write
         self.notices = Notices(settings.quiet)
         endpoint, self._open_transport = transport_opener(settings)
-        kind = settings.endpoint_kind
-        if kind == "auto" and endpoint.protocol == "grpc":
-            kind = "playhead"
-        self._kind = EndpointKind(endpoint, kind, self._places.spool)
+        self._kind = EndpointKind(endpoint, settings.endpoint_kind, self._places.spool)
         self._begun: bytes = b""
         self._copier: Copier | None = None
         self._shipper: Shipper | None = None
@@ -144,7 +141,7 @@ class SpoolOutlet:
             Rejected(self._places.spool, budget, self.notices),
             self.notices,
             interval_s=self._settings.export_interval_ms / 1000,
-            learn=None if self._kind.settled else self._kind.learn,
+            learn=self._kind.learn if self._kind.asks else None,
             pending=self._pending,
         )
         with contextlib.suppress(RuntimeError):  # the interpreter ends: the next process will see to it

@@ -57,7 +57,7 @@ def push(
         Rejected(places.spool, budget, notices),
         notices,
         interval_s=settings.export_interval_ms / 1000,
-        learn=None,
+        learn=None if settings.endpoint_kind == "other" else lambda _: None,
         only=instances,
         progress=progress,
     )

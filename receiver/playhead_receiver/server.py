@@ -298,9 +298,7 @@ class Receiver:
             forwarder.start()
 
     def _start_http(self, tenants: Tenants, guard: Guard, port: int) -> None:
-        app = http_app(
-            tenants, guard, version=version("playhead-receiver"), limit_bytes=self._limit_bytes
-        )
+        app = http_app(tenants, guard, limit_bytes=self._limit_bytes)
         self._http = HttpServer(
             self._by_known_names(app, guard),
             self._host,

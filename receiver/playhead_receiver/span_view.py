@@ -410,5 +410,10 @@ def _field(number: int, data: bytes) -> bytes:
     return bytes((number << 3 | 2,)) + _varint(len(data)) + data
 
 
+def request_of(resource_spans: bytes) -> bytes:
+    """An export request of traces with this `ResourceSpans` alone."""
+    return _field(1, resource_spans)
+
+
 def _text_field(number: int, text: str) -> bytes:
     return _field(number, text.encode()) if text else b""

@@ -49,7 +49,11 @@ def messages_of(attributes: Mapping[str, Any], exchanges: Sequence[RecordedExcha
     """
     said = attributes.get(a.PLAYHEAD_DERIVED)
     missing: Sequence[str] = [
-        *(cast(list[str], said) if isinstance(said, list) else ()),
+        *(
+            name
+            for name in cast(list[Any], said if isinstance(said, list) else ())
+            if name in CONTENT_ATTRIBUTES
+        ),
         *(name for name in CONTENT_ATTRIBUTES if f"{name}_ref" in attributes),
     ]
     if not any(name in attributes for name in CONTENT_ATTRIBUTES):

@@ -61,6 +61,9 @@ class Footer(msgspec.Struct, frozen=True, array_like=True, tag=3):
 _BEGINNINGS = re.compile(rb"[\x90-\x9f][\x00-\x03]", re.DOTALL)
 """How the payload of a record begins: an array, and its tag."""
 
+FACT, SPAN = 0, 1
+"""Tags of those records that a tape is made of."""
+
 CHECKED_TIMES = 16
 
 Record: TypeAlias = Fact | SpanRecord | Header | Footer
@@ -98,6 +101,19 @@ class Scan:
         self._footer: Footer | None = None
 
     def __iter__(self) -> Iterator[tuple[int, Record]]:
+        for at, payload in self.payloads():
+            try:
+                record = _decoder.decode(payload)
+            except (msgspec.DecodeError, RecursionError) as problem:
+                self.skipped += 1
+                self.problem = f"not a record: {problem}"
+                continue
+            self._count(record)
+            yield at, record
+
+    def payloads(self) -> Iterator[tuple[int, memoryview]]:
+        """The same frames, not decoded: offset and payload. Counts no records: who wants a
+        footer checked reads the records."""
         data, size = self._data, len(self._data)
         version = 1
         if self.end == 0:
@@ -123,16 +139,8 @@ class Scan:
             if zlib.crc32(payload) != crc:
                 self._stop("checksum differs")
                 return
-            try:
-                record = _decoder.decode(payload)
-            except msgspec.DecodeError as problem:
-                self.skipped += 1
-                self.problem = f"not a record: {problem}"
-                self.end = start + length
-                continue
             at, self.end = self.end, start + length
-            self._count(record)
-            yield at, record
+            yield at, payload
         if self.end < size:
             self._stop("half a frame", version > 1 or any(data[self.end :]))
         elif version > 1:
@@ -157,6 +165,17 @@ class Scan:
         self.torn, self.problem = torn, problem
 
 
+def tag_of(payload: memoryview) -> int:
+    """Which record a payload claims to hold: `FACT`, `SPAN` or another; -1 where it is none of ours."""
+    first = payload[0] if payload.nbytes > 1 else 0
+    return payload[1] if first & 0xF0 == 0x90 else -1
+
+
+def decoded(payload: memoryview | bytes) -> Record:
+    """The record of a frame. `msgspec.DecodeError` or RecursionError where it holds none."""
+    return _decoder.decode(payload)
+
+
 def next_frame(data: bytes | memoryview, after: int) -> int | None:
     """Where the next whole frame begins behind damage at ``after``; None where there is none.
 
@@ -177,7 +196,7 @@ def next_frame(data: bytes | memoryview, after: int) -> int | None:
             continue
         try:
             _decoder.decode(payload)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             continue
         return at
     return None

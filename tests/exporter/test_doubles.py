@@ -3,6 +3,7 @@
 import urllib3
 from support.scripted import ScriptedServer, json_reply
 
+from playhead_exporter.shipping.answers import About
 from playhead_exporter.shipping.endpoint import Endpoint
 from playhead_exporter.shipping.http import HttpTransport
 
@@ -19,5 +20,5 @@ def test_delivery_passes_doubles_by(monkeypatch):
         server.script([json_reply({"playhead": "1"})])
         transport = HttpTransport(Endpoint.parse(server.url, "http/protobuf"), "")
         monkeypatch.setattr(urllib3.HTTPConnectionPool, "ConnectionCls", Double)
-        assert transport.is_playhead(10) is True
+        assert transport.about(10) == About(True)
         transport.close()

@@ -29,7 +29,7 @@ from support.waits import waits
 from playhead_exporter.outlet import DISK_AT_EXIT_S, FIRST_MEETING_S
 from playhead_exporter.push import pending, push
 from playhead_exporter.shipping import shipper as shipper_module
-from playhead_exporter.shipping.answers import Accepted
+from playhead_exporter.shipping.answers import About, Accepted
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
 from playhead_exporter.shipping.http import retry_after_s
 from playhead_exporter.shipping.requests import REQUEST_BYTES
@@ -336,7 +336,7 @@ def test_a_dead_endpoint_does_not_hold_up_the_exit(settings):
 
 def test_an_endpoint_that_has_never_answered_does_not_hold_up_the_exit(to, endpoint):
     endpoint.replies.append(Reply(how="hang"))
-    with outlet_for(replace(to, endpoint_kind="playhead")) as outlet:
+    with outlet_for(replace(to, endpoint_kind="other")) as outlet:
         outlet.sink.append(chunk())
         with waits() as asked:
             assert not outlet.close(30)
@@ -502,13 +502,13 @@ class Listening:
     def __init__(self):
         self.suppressed = []
 
-    def send(self, signal, request, timeout_s):
+    def send(self, signal, request, timeout_s, *, compressed=False):
         self.suppressed.append(context.get_value(_SUPPRESS_INSTRUMENTATION_KEY))
         return Accepted()
 
-    def is_playhead(self, timeout_s):
+    def about(self, timeout_s):
         self.suppressed.append(context.get_value(_SUPPRESS_INSTRUMENTATION_KEY))
-        return True
+        return About(True)
 
     def close(self):
         pass

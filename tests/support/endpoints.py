@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import socket
 import threading
 from collections import deque
@@ -19,8 +20,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from playhead_semconv.facts import Fact
-from playhead_semconv.otlp import unpack
+from playhead_semconv.otlp import Window, instance_of, is_window, unpack, unpack_window
 
+ABOUT = "/playhead.v1.Receiver/About"
 DEADLINE_S = 60
 
 
@@ -43,6 +45,20 @@ class Got:
     headers: dict[str, str]
     body: bytes
     taken: bool
+
+
+def facts_of(logs: Any) -> list[Fact]:
+    windows = windows_of(logs)
+    return [fact for one in windows for fact in one.facts] if windows else list(unpack(logs))
+
+
+def windows_of(logs: Any) -> list[Window]:
+    return [
+        unpack_window(record, instance_of(logs.resource))
+        for scope in logs.scope_logs
+        for record in scope.log_records
+        if is_window(record)
+    ]
 
 
 class Kept:
@@ -81,7 +97,16 @@ class Kept:
             fact
             for body in self.taken("/v1/logs")
             for logs in ExportLogsServiceRequest.FromString(body).resource_logs
-            for fact in unpack(logs)
+            for fact in facts_of(logs)
+        ]
+
+    def windows(self) -> list[Window]:
+        """Windows of the requests that were taken, as they came."""
+        return [
+            window
+            for body in self.taken("/v1/logs")
+            for logs in ExportLogsServiceRequest.FromString(body).resource_logs
+            for window in windows_of(logs)
         ]
 
     def spans(self) -> list[Span]:
@@ -96,9 +121,9 @@ class Kept:
 
 
 class HttpEndpoint(Kept):
-    """OTLP/HTTP. ``playhead``: answers GET /v1/playhead as a receiver does."""
+    """OTLP/HTTP. ``playhead``: answers GET /v1/playhead as a receiver does, of ``windows``."""
 
-    def __init__(self, playhead: bool = True) -> None:
+    def __init__(self, playhead: bool = True, windows: int = 0) -> None:
         super().__init__()
         self.asked = 0
         kept = self
@@ -109,7 +134,8 @@ class HttpEndpoint(Kept):
             def do_GET(self) -> None:
                 kept.asked += 1
                 if playhead and self.path == "/v1/playhead":
-                    self.reply(Reply(200, {"content-type": "application/json"}, b'{"playhead": "0"}'))
+                    said = json.dumps({"playhead": "0", "windows": windows}).encode()
+                    self.reply(Reply(200, {"content-type": "application/json"}, said))
                 else:
                     self.reply(Reply(404))
 
@@ -168,9 +194,9 @@ class GrpcReply:
 
 
 class GrpcEndpoint(Kept):
-    """OTLP/gRPC with the default limit of 4 MiB a message."""
+    """OTLP/gRPC with the default limit of 4 MiB a message. ``about``: what it says that it is."""
 
-    def __init__(self) -> None:
+    def __init__(self, about: bytes = b"") -> None:
         super().__init__()
         paths = {
             "/opentelemetry.proto.collector.trace.v1.TraceService/Export": "/v1/traces",
@@ -180,6 +206,8 @@ class GrpcEndpoint(Kept):
 
         class Service(grpc.GenericRpcHandler):
             def service(self, handler_call_details: Any) -> Any:
+                if about and handler_call_details.method == ABOUT:
+                    return grpc.unary_unary_rpc_method_handler(lambda _, __: about)
                 path = paths.get(handler_call_details.method)
                 if path is None:
                     return None
@@ -209,8 +237,8 @@ class GrpcEndpoint(Kept):
 
 
 @contextmanager
-def http_endpoint(playhead: bool = True) -> Iterator[HttpEndpoint]:
-    endpoint = HttpEndpoint(playhead)
+def http_endpoint(playhead: bool = True, windows: int = 0) -> Iterator[HttpEndpoint]:
+    endpoint = HttpEndpoint(playhead, windows)
     try:
         yield endpoint
     finally:
@@ -218,8 +246,8 @@ def http_endpoint(playhead: bool = True) -> Iterator[HttpEndpoint]:
 
 
 @contextmanager
-def grpc_endpoint() -> Iterator[GrpcEndpoint]:
-    endpoint = GrpcEndpoint()
+def grpc_endpoint(about: bytes = b"") -> Iterator[GrpcEndpoint]:
+    endpoint = GrpcEndpoint(about)
     try:
         yield endpoint
     finally:

@@ -37,8 +37,8 @@ def read_all(segments: Segments) -> list[Record]:
     position = START
     while True:
         window = read_window(segments, position, 1 << 20)
-        records += window.records
-        if not window.records and not window.damage:
+        records += window.records()
+        if not window.records() and not window.damage:
             return records
         position = window.end
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from playhead_exporter.shipping.endpoint import Signal
+from playhead_semconv.otlp.windows import VERSION
 
 OTHER_TOKEN = "the endpoint wants another PLAYHEAD_TOKEN: playhead token create NAME --scope ingest"
 
@@ -48,7 +50,28 @@ class Unwelcome:
     """Nothing speaks OTLP at that address."""
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """What an endpoint says it is."""
+
+    playhead: bool
+    """A playhead receiver, which derives what spans leave out."""
+    windows: bool = False
+    """It reads windows of this version."""
+
+
 Answer: TypeAlias = Accepted | TryLater | Refused | Unwelcome
+
+
+def read_about(answer: bytes) -> About:
+    """What an endpoint has answered to the question; anything but a receiver's JSON is no playhead."""
+    try:
+        found: Any = json.loads(answer)
+    except (ValueError, RecursionError):
+        return About(False)
+    if not isinstance(found, dict) or "playhead" not in found:
+        return About(False)
+    return About(True, cast("dict[str, Any]", found).get("windows") == VERSION)
 
 
 def accepted(response: bytes) -> Accepted:
@@ -63,12 +86,14 @@ def accepted(response: bytes) -> Accepted:
 class Transport(Protocol):
     """Carries one request. Never raises; blocks for at most the given time."""
 
-    def send(self, signal: Signal, request: bytes, timeout_s: float) -> Answer:
-        """``request``: an OTLP export request, protobuf."""
+    def send(
+        self, signal: Signal, request: bytes, timeout_s: float, *, compressed: bool = False
+    ) -> Answer:
+        """``request``: an OTLP export request, protobuf. ``compressed``: nothing makes it smaller."""
         ...
 
-    def is_playhead(self, timeout_s: float) -> bool | TryLater:
-        """Whether the endpoint is a playhead receiver."""
+    def about(self, timeout_s: float) -> About | TryLater:
+        """What the endpoint is."""
         ...
 
     def close(self) -> None:

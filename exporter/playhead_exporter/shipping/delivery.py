@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from google.protobuf.message import DecodeError
@@ -10,12 +11,13 @@ from playhead_exporter.notices import Notices
 from playhead_exporter.shipping.answers import Accepted, Refused, Transport, TryLater, Unwelcome
 from playhead_exporter.shipping.endpoint import Signal
 from playhead_exporter.shipping.rejected import Rejected
-from playhead_exporter.shipping.requests import Request, requests_of
+from playhead_exporter.shipping.requests import Request, WindowRequest, requests_of
 from playhead_exporter.spool.segments import Segments, Window, read_window
-from playhead_semconv.facts import Fact
 from playhead_semconv.frames import Record
+from playhead_semconv.otlp.windows import WINDOW_BYTES
 
-WINDOW_BYTES = 4 * 1024 * 1024
+READ_BYTES = 4 * 1024 * 1024
+"""So much is read at a time where records go one by one."""
 UNPACKABLE = (ValueError, TypeError, DecodeError)
 """What packing raises when a record holds what OTLP cannot."""
 SMALL_BYTES = 64 * 1024
@@ -50,13 +52,18 @@ class Delivery:
         rejected: Rejected,
         notices: Notices,
         tally: Tally,
+        windows: Callable[[], bool] = lambda: False,
     ) -> None:
+        """``windows``: whether the endpoint reads windows."""
         self._segments = segments
         self._transport = transport
         self._rejected = rejected
         self._notices = notices
         self._tally = tally
-        self._queue: list[Request] = []
+        self._windows = windows
+        self._in_windows = True
+        """As long as the endpoint has refused none."""
+        self._queue: list[Request | WindowRequest] = []
         self.position = segments.load()
         """Everything before it is delivered."""
         self.facts = 0
@@ -79,6 +86,8 @@ class Delivery:
             return self._advance()
         request = self._queue[0]
         body = request.body()
+        if isinstance(request, WindowRequest):
+            return self._step_of(request, body, timeout_s)
         answer = self._transport.send(request.signal, body, timeout_s)
         if isinstance(answer, Refused):
             if len(request.items) == 1 and answer.too_large and len(body) < SMALL_BYTES:
@@ -92,14 +101,33 @@ class Delivery:
             return answer
         return self._advance() if not self._queue else True
 
+    def _step_of(
+        self, request: WindowRequest, body: bytes, timeout_s: float
+    ) -> bool | TryLater | Unwelcome:
+        """A window that is not taken whole goes once more, one by one: that finds what is to blame."""
+        answer = self._transport.send(request.signal, body, timeout_s, compressed=True)
+        if isinstance(answer, Refused) or (isinstance(answer, Accepted) and answer.refused):
+            self._in_windows = False
+            self._queue[:1] = self._requests(request.window)
+        elif isinstance(answer, Accepted):
+            self._queue.pop(0)
+            self._tally.requests += 1
+            self._partly(request.signal, answer)
+        else:
+            return answer
+        return True if self._queue else self._advance()
+
     def _fill(self) -> bool:
-        window = read_window(self._segments, self.position, WINDOW_BYTES)
+        in_windows = self._in_windows and self._windows()
+        window = read_window(self._segments, self.position, WINDOW_BYTES if in_windows else READ_BYTES)
         if window.damage:
             self._damaged(window)
         self._end = window.end
-        self._facts = sum(isinstance(record, Fact) for record in window.records)
-        self._spans = len(window.records) - self._facts
-        self._queue = self._requests(window)
+        self._facts, self._spans = window.facts, window.spans
+        if in_windows and (window.facts or window.spans) and len(window.tape) <= WINDOW_BYTES:
+            self._queue = [WindowRequest(window, self.instance)]
+        else:
+            self._queue = [*self._requests(window)]
         return bool(self._queue) or window.end != self.position
 
     def _damaged(self, window: Window) -> None:
@@ -117,12 +145,12 @@ class Delivery:
         )
 
     def _requests(self, window: Window) -> list[Request]:
-        instance, resource = self.instance, window.resource
+        instance, resource, records = self.instance, window.resource, window.records()
         try:
-            return list(requests_of(window.records, instance, resource))
+            return list(requests_of(records, instance, resource))
         except UNPACKABLE:
             good: list[Record] = []
-            for record in window.records:
+            for record in records:
                 try:
                     list(requests_of([record], instance, resource))
                     good.append(record)

@@ -12,11 +12,13 @@ from google.rpc.status_pb2 import Status
 
 from playhead_exporter.shipping.answers import (
     OTHER_TOKEN,
+    About,
     Answer,
     Refused,
     TryLater,
     Unwelcome,
     accepted,
+    read_about,
 )
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
 from playhead_exporter.shipping.trust import Trust
@@ -26,6 +28,7 @@ METHODS = {
     Signal.LOGS: "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
     Signal.METRICS: "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
 }
+ABOUT = "/playhead.v1.Receiver/About"
 RETRYABLE = frozenset(
     (
         grpc.StatusCode.CANCELLED,
@@ -70,18 +73,26 @@ class GrpcTransport:
         else:
             self._channel = grpc.insecure_channel(endpoint.target, options, grpc.Compression.Gzip)
 
-    def send(self, signal: Signal, request: bytes, timeout_s: float) -> Answer:
+    def send(
+        self, signal: Signal, request: bytes, timeout_s: float, *, compressed: bool = False
+    ) -> Answer:
         """One unary call; what the endpoint says."""
         call = cast(Any, self._channel).unary_unary(METHODS[signal])
+        coding = grpc.Compression.NoCompression if compressed else grpc.Compression.Gzip
         try:
-            answer: bytes = call(request, timeout=timeout_s, metadata=self._metadata)
+            answer: bytes = call(request, timeout=timeout_s, metadata=self._metadata, compression=coding)
         except grpc.RpcError as problem:
             return self._answer_to(problem)
         return accepted(answer)
 
-    def is_playhead(self, timeout_s: float) -> bool | TryLater:
-        """There is no such question over gRPC; it is taken to be one."""
-        return True
+    def about(self, timeout_s: float) -> About | TryLater:
+        """One unary call that only a receiver of playhead knows."""
+        call = cast(Any, self._channel).unary_unary(ABOUT)
+        try:
+            return read_about(call(b"", timeout=timeout_s, metadata=self._metadata))
+        except grpc.RpcError as problem:
+            answer = self._answer_to(problem)
+            return answer if isinstance(answer, TryLater) else About(False)
 
     def close(self) -> None:
         """Close the channel."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import email.utils
 import gzip
-import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -15,11 +14,13 @@ from google.rpc.status_pb2 import Status
 
 from playhead_exporter.shipping.answers import (
     OTHER_TOKEN,
+    About,
     Answer,
     Refused,
     TryLater,
     Unwelcome,
     accepted,
+    read_about,
 )
 from playhead_exporter.shipping.endpoint import Endpoint, Signal
 from playhead_exporter.shipping.trust import Trust
@@ -30,6 +31,9 @@ BAD_DATA = frozenset((400, 413, 415, 422))
 COMPRESS_LEVEL = 1
 CONNECT_TIMEOUT_S = 2.0
 LONGEST_ANSWER_BYTES = 1 << 20
+
+
+_GZIP = {"Content-Encoding": "gzip"}
 
 
 class _Pool(urllib3.HTTPConnectionPool):
@@ -56,7 +60,7 @@ class HttpTransport:
     ) -> None:
         """Opens nothing yet."""
         self._endpoint = endpoint
-        self._headers = {"Content-Type": PROTOBUF, "Content-Encoding": "gzip", "User-Agent": "playhead"}
+        self._headers = {"Content-Type": PROTOBUF, "User-Agent": "playhead"}
         self._headers.update(headers or {})
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
@@ -71,12 +75,15 @@ class HttpTransport:
         pools: Any = {"http": _Pool, "https": _SecurePool}
         self._pool.pool_classes_by_scheme = pools
 
-    def send(self, signal: Signal, request: bytes, timeout_s: float) -> Answer:
+    def send(
+        self, signal: Signal, request: bytes, timeout_s: float, *, compressed: bool = False
+    ) -> Answer:
         """POST one request; what the endpoint says."""
-        url = self._endpoint.url(signal)
-        body = gzip.compress(request, COMPRESS_LEVEL, mtime=0)
+        url, sent = self._endpoint.url(signal), self._headers
+        if not compressed:
+            request, sent = gzip.compress(request, COMPRESS_LEVEL, mtime=0), sent | _GZIP
         try:
-            status, headers, answer = self._ask("POST", url, timeout_s, self._headers, body)
+            status, headers, answer = self._ask("POST", url, timeout_s, sent, request)
         except (urllib3.exceptions.HTTPError, OSError) as problem:
             return TryLater(f"{self._endpoint.base}: {_plain(problem)}")
         if 200 <= status < 300:
@@ -92,7 +99,7 @@ class HttpTransport:
             return Unwelcome(reason, OTHER_TOKEN)
         return Unwelcome(reason)
 
-    def is_playhead(self, timeout_s: float) -> bool | TryLater:
+    def about(self, timeout_s: float) -> About | TryLater:
         """GET /v1/playhead."""
         url = f"{self._endpoint.base}/v1/playhead"
         headers = {k: v for k, v in self._headers.items() if k in ("Authorization", "User-Agent")}
@@ -103,11 +110,7 @@ class HttpTransport:
         if status in RETRYABLE:
             after_s = retry_after_s(answer_headers.get("retry-after"))
             return TryLater(f"{self._endpoint.base} answered {status} at /v1/playhead", after_s)
-        try:
-            found = json.loads(answer)
-        except ValueError:
-            return False
-        return status == 200 and isinstance(found, dict) and "playhead" in found
+        return read_about(answer) if status == 200 else About(False)
 
     def close(self) -> None:
         """Close the connections."""

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any, cast
 
+from playhead_exporter.shipping.answers import About
 from playhead_exporter.shipping.endpoint import Endpoint
 from playhead_exporter.spool.places import ENDPOINT, FILE_MODE, make_folder
 from playhead_semconv.errors import ConfigurationError
@@ -23,19 +24,22 @@ class EndpointKind:
             raise ConfigurationError(f"endpoint-kind is {setting!r}", hint=f"use {', '.join(KINDS)}")
         self._base = endpoint.base
         self._path = spool / ENDPOINT
-        self.settled = setting != "auto"
-        """No need to ask."""
-        self._playhead = setting == "playhead" if self.settled else self._remembered()
+        self.asks = setting != "other"
+        """Whether it is to be asked: a receiver also says what it reads."""
+        self._set = setting != "auto"
+        self._playhead = setting == "playhead" if self._set else self._remembered()
 
     def whole(self) -> bool:
         """Whether spans must travel whole."""
         return not self._playhead
 
-    def learn(self, playhead: bool) -> None:
-        """The endpoint has said what it is."""
+    def learn(self, about: About) -> None:
+        """The endpoint has said what it is. What is set stays."""
+        if self._set:
+            return
+        playhead = about.playhead
         changed = playhead != self._playhead or not self._path.exists()
         self._playhead = playhead
-        self.settled = True
         if changed:
             self._remember(playhead)
 

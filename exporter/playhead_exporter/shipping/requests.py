@@ -12,10 +12,11 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from playhead_exporter.shipping.endpoint import Signal
+from playhead_exporter.spool.segments import Window
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fact
 from playhead_semconv.frames import Record, SpanRecord
-from playhead_semconv.otlp import pack, pack_resource, resource_logs
+from playhead_semconv.otlp import pack, pack_resource, pack_window, resource_logs
 
 REQUEST_BYTES = 4 * 1024 * 1024
 """No request is longer, uncompressed, unless a single record is."""
@@ -61,6 +62,26 @@ class SpanRequest:
         """Two requests with the same spans."""
         middle = len(self.items) // 2
         return SpanRequest(self.items[:middle]), SpanRequest(self.items[middle:])
+
+
+class WindowRequest:
+    """Consecutive facts and spans as they lie in the spool, compressed."""
+
+    signal = Signal.LOGS
+
+    def __init__(self, window: Window, instance: bytes) -> None:
+        self.window = window
+        self._instance = instance
+        self._body = b""
+
+    def body(self) -> bytes:
+        """The OTLP request, which is made once: its record is compressed."""
+        if not self._body:
+            record = pack_window(self.window.tape, *self.window.numbers())
+            resource = pack_resource(self._instance, self.window.resource)
+            logs = resource_logs(resource, [record])
+            self._body = ExportLogsServiceRequest(resource_logs=[logs]).SerializeToString()
+        return self._body
 
 
 Request = LogRequest | SpanRequest

@@ -11,7 +11,7 @@ from opentelemetry import context
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY  # pyright: ignore[reportPrivateUsage]
 
 from playhead_exporter.notices import Notices
-from playhead_exporter.shipping.answers import Transport, TryLater, Unwelcome
+from playhead_exporter.shipping.answers import About, Transport, TryLater, Unwelcome
 from playhead_exporter.shipping.delivery import Delivery, Tally
 from playhead_exporter.shipping.rejected import Rejected
 from playhead_exporter.spool.cursor import Position
@@ -69,14 +69,14 @@ class Shipper:
         notices: Notices,
         *,
         interval_s: float,
-        learn: Callable[[bool], None] | None,
+        learn: Callable[[About], None] | None,
         pending: Callable[[], int] = lambda: 0,
         only: frozenset[bytes] | None = None,
         progress: Callable[[Tally], None] | None = None,
     ) -> None:
         """``live``: this process's own tape, if it has one.
 
-        ``learn`` is told whether the endpoint is playhead; None: it is known. ``pending``: how many
+        ``learn`` is told what the endpoint is; None: it is not asked. ``pending``: how many
         facts wait, for messages. ``only``: the dead processes to care for, if not all. ``progress``
         is called after every request that was accepted.
         """
@@ -89,6 +89,8 @@ class Shipper:
         self._notices = notices
         self._interval_s = interval_s
         self._learn = learn
+        self._windows = False
+        """Whether the endpoint has said that it reads windows."""
         self._pending = pending
         self._backoff = Backoff()
         self._started = 0.0
@@ -173,7 +175,9 @@ class Shipper:
         transport = self._open_transport()
         try:
             while True:
-                problem = self._deliver_left(transport)
+                problem = None if self._learn is None else self._ask(transport, self._learn)
+                if problem is None:
+                    problem = self._deliver_left(transport)
                 if problem is None:
                     return ""
                 wait_s = self._backoff.failed(problem)
@@ -238,12 +242,9 @@ class Shipper:
     def _round(self, own: Delivery | None, transport: Transport) -> TryLater | Unwelcome | None:
         """Deliver all there is; None, or the answer that stopped it."""
         if self._learn is not None:
-            found = transport.is_playhead(REQUEST_TIMEOUT_S)
-            if isinstance(found, TryLater):
-                return found
-            self._heard = True
-            self._learn(found)
-            self._learn = None
+            problem = self._ask(transport, self._learn)
+            if problem is not None:
+                return problem
             self._settle(None)
         if own is not None and self._live is not None:
             problem = self._deliver(own, self._live.end())
@@ -255,6 +256,17 @@ class Shipper:
                 return problem
             self._left_due = time.monotonic() + LEFT_EVERY_S
             self._left_rounds += 1
+        return None
+
+    def _ask(self, transport: Transport, learn: Callable[[About], None]) -> TryLater | None:
+        """Have the endpoint say what it is, once."""
+        found = transport.about(REQUEST_TIMEOUT_S)
+        if isinstance(found, TryLater):
+            return found
+        self._heard = True
+        self._windows = found.windows
+        learn(found)
+        self._learn = None
         return None
 
     def _deliver(self, delivery: Delivery, until: Position | None = None) -> TryLater | Unwelcome | None:
@@ -315,7 +327,9 @@ class Shipper:
             return None
 
     def _delivery(self, segments: Segments, transport: Transport) -> Delivery:
-        return Delivery(segments, transport, self._rejected, self._notices, self.tally)
+        return Delivery(
+            segments, transport, self._rejected, self._notices, self.tally, lambda: self._windows
+        )
 
     def _settle(self, problem: TryLater | Unwelcome | None) -> None:
         """Say what there is to say about a round, then tell those who wait for it."""

@@ -19,8 +19,7 @@ from playhead_exporter.spool.places import (
     segment_numbers,
 )
 from playhead_exporter.spool.segments import LeftSegments, read_window
-from playhead_semconv.facts import Fact
-from playhead_semconv.frames import Scan, SpanRecord, next_frame
+from playhead_semconv.frames import Scan, next_frame
 
 
 @dataclass(slots=True)
@@ -133,10 +132,10 @@ def pending(places: Places) -> Iterator[Pending]:
                 window = read_window(segments, position, 1 << 20)
             except FileNotFoundError:
                 break  # delivered and deleted meanwhile
-            if not window.records and not window.damage:
+            if not (window.facts or window.spans or window.damage):
                 break
-            facts += sum(isinstance(record, Fact) for record in window.records)
-            spans += sum(isinstance(record, SpanRecord) for record in window.records)
+            facts += window.facts
+            spans += window.spans
             if window.end.segment == position.segment:
                 size += window.end.offset - position.offset
             else:

@@ -8,7 +8,8 @@ from typing import Any, Protocol
 from playhead_exporter.spool.cursor import Position, load_cursor, store_cursor
 from playhead_exporter.spool.places import Places, remove_file, segment_name, segment_numbers
 from playhead_exporter.spool.spool import Spool
-from playhead_semconv.frames import Header, Record, Scan, next_frame
+from playhead_semconv.facts import Fact
+from playhead_semconv.frames import FACT, MAGIC, SPAN, Header, Record, Scan, decoded, next_frame, tag_of
 
 
 class Segments(Protocol):
@@ -48,14 +49,27 @@ class Window:
     """The segment that they are of."""
     end: Position
     """Where the next window begins."""
-    records: list[Record] = field(default_factory=list[Record])
+    tape: bytes = MAGIC
+    """They as a tape file of version 1."""
+    facts: int = 0
+    """How many of them are facts."""
+    spans: int = 0
     resource: dict[str, Any] = field(default_factory=dict[str, Any])
     damage: str = ""
     """Bytes of a finished segment that are no frame; the next frame begins at ``end``."""
 
+    def records(self) -> list[Record]:
+        """They themselves, without those that this version cannot read."""
+        return [record for _, record in Scan(self.tape)]
+
+    def numbers(self) -> tuple[int, int]:
+        """Numbers of the first and the last fact; -1 where there is none."""
+        facts = [payload for _, payload in Scan(self.tape).payloads() if tag_of(payload) == FACT]
+        return (_number_of(facts[0]), _number_of(facts[-1])) if facts else (-1, -1)
+
 
 def read_window(segments: Segments, start: Position, limit_bytes: int) -> Window:
-    """The records from ``start`` on, at most ``limit_bytes`` of frames, but at least one record.
+    """The records from ``start`` on, as many as a tape of ``limit_bytes`` holds, but at least one.
 
     All of them are of one segment. Empty if there is nothing (yet) behind ``start``.
     """
@@ -73,21 +87,29 @@ def read_window(segments: Segments, start: Position, limit_bytes: int) -> Window
             break
         begin = max(offset, heading.end)
         scan = Scan(data, begin) if begin else heading
-        first = scan.end
-        for _, record in scan:
-            if not isinstance(record, Header):
-                window.records.append(record)
-            if scan.end - first >= limit_bytes:
-                window.end = Position(number, scan.end)
+        first, most = scan.end, limit_bytes - len(MAGIC)
+        for at, payload in scan.payloads():
+            if scan.end - first > most and at > first:
+                window.end = Position(number, at)
+                window.tape = MAGIC + bytes(data[first:at])
                 return window
+            tag = tag_of(payload)
+            window.facts += tag == FACT
+            window.spans += tag == SPAN
         window.end = Position(number, scan.end)
+        window.tape = MAGIC + bytes(data[first : scan.end])
         behind = next_frame(data, scan.end) if finished and scan.end < len(data) else None
         if finished and (scan.torn or behind is not None):
             window.damage = f"segment {number}, byte {scan.end}: {scan.problem}"
             window.end = Position(number + 1, 0) if behind is None else Position(number, behind)
-        if window.records or window.damage or not finished:
+        if window.facts or window.spans or window.damage or not finished:
             return window
     return window
+
+
+def _number_of(payload: memoryview) -> int:
+    found = decoded(payload)
+    return found.seq if isinstance(found, Fact) else -1
 
 
 class LiveSegments:

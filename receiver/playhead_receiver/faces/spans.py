@@ -140,7 +140,8 @@ def seen_of(envelope: ResourceSpans, *, whole: bool = False) -> Seen:
         left_out = {pair.key for pair in span.attributes} - found.keys()
         derived: Any = found.get(a.PLAYHEAD_DERIVED)
         if isinstance(derived, list):
-            left_out |= set(cast("list[str]", derived)) - found.keys()
+            named = {name for name in cast("list[Any]", derived) if isinstance(name, str)}
+            left_out |= named - found.keys()
     if a.PLAYHEAD_INSTANCE not in resource:  # else its calls are told by spans of ours
         cut = says_messages(left_out)
         for name, value in attributes_in_our_words(found).items():

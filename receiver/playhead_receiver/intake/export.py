@@ -30,17 +30,20 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from playhead_receiver.intake.apart import Apart
 from playhead_receiver.intake.budget import Budget
 from playhead_receiver.intake.spans import Rejections, check_scope, read_envelope, read_spans
-from playhead_receiver.span_view import Envelope
+from playhead_receiver.span_view import Envelope, request_of
 from playhead_receiver.store.prepare import Prepared
 from playhead_receiver.store.protocol import Batch, ReadSpan, Store
 from playhead_semconv.errors import MalformedOtlp, StoreError
 from playhead_semconv.facts import Fact
-from playhead_semconv.otlp import instance_of, is_fact, unpack_record
+from playhead_semconv.otlp import instance_of, is_fact, is_window, unpack_record, unpack_window
 from playhead_semconv.shapes import check_shape
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 Signal: TypeAlias = Literal["traces", "logs", "metrics"]
+
+MOST_WINDOWS = 16
+"""So many may be in one request: each may hold a thousand times its bytes."""
 
 REQUESTS: dict[Signal, type[Message]] = {
     "traces": ExportTraceServiceRequest,
@@ -80,6 +83,32 @@ class Counted:
 
 def _of_spans(spans: list[ReadSpan]) -> Batch:
     return Batch(spans=spans)
+
+
+class _Windows:
+    """The windows of one request."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self.spans: list[ReadSpan] = []
+
+    def read(self, record: LogRecord, instance: bytes | None, rejections: Rejections) -> list[Fact]:
+        """The facts of one more; its spans go to ``spans``. `MalformedOtlp` if it cannot be read."""
+        self._count += 1
+        if self._count > MOST_WINDOWS:
+            raise MalformedOtlp(f"more than {MOST_WINDOWS} windows in one request")
+        window = unpack_window(record, instance)
+        for problem in window.problems:
+            rejections.add(problem)
+        for otlp in window.spans:
+            try:
+                spans, rejected = read_spans(request_of(otlp))
+            except MalformedOtlp as problem:
+                rejections.add(problem)
+                continue
+            self.spans += spans
+            rejections.join(rejected)
+        return window.facts
 
 
 class Intake:
@@ -139,6 +168,7 @@ class Intake:
         rejections = Rejections()
         facts: list[Fact] = []
         resources: dict[bytes, bytes] = {}
+        windows = _Windows()
         others = 0
         passed = Envelope()
         for entry in read_envelope(body).entries:
@@ -148,7 +178,12 @@ class Intake:
                     try:
                         check_scope(scoped.scope)
                         instance = _instance(entry.resource)
-                        found = _facts(item, instance)
+                        record = _record(item)
+                        if is_window(record):
+                            facts += windows.read(record, instance, rejections)
+                            found = []
+                        else:
+                            found = _facts(record, instance)
                     except MalformedOtlp as problem:
                         rejections.add(problem)
                         continue
@@ -162,10 +197,11 @@ class Intake:
                 if left:
                     kept = passed.entries.add(resource=entry.resource, schema_url=entry.schema_url)
                     kept.scopes.add(scope=scoped.scope, items=left, schema_url=scoped.schema_url)
+        spans = windows.spans
         try:
-            if facts:
-                self._keep(Batch(facts=facts, resources=resources))
-            count = len(facts)
+            if facts or spans:
+                self._keep(Batch(spans, facts, resources))
+            count, of_spans = len(facts), len(spans)
         except StoreError:
             raise
         except Exception:
@@ -173,11 +209,13 @@ class Intake:
             count, rejections = self._keep_apart(
                 facts, rejections, lambda some: Batch(facts=some, resources=resources)
             )
+            of_spans, rejections = self._keep_apart(spans, rejections, _of_spans)
         if others:
             for pass_on in self.pass_on:
                 pass_on("logs", passed.SerializeToString())
         with self.counted.lock:
             self.counted.facts += count
+            self.counted.spans += of_spans
             self.counted.log_records += others
             self.counted.rejected += rejections.count
         answer = ExportLogsServiceResponse()
@@ -243,12 +281,15 @@ def _instance(resource: bytes) -> bytes | None:
         raise MalformedOtlp(f"resource cannot be decoded: {problem}") from None
 
 
-def _facts(item: bytes, instance: bytes | None) -> list[Fact] | None:
-    """The facts of a log record; None if it claims to be none."""
+def _record(item: bytes) -> LogRecord:
     try:
-        record = LogRecord.FromString(item)
+        return LogRecord.FromString(item)
     except DecodeError as problem:
         raise MalformedOtlp(f"log record cannot be decoded: {problem}") from None
+
+
+def _facts(record: LogRecord, instance: bytes | None) -> list[Fact] | None:
+    """The facts of a log record; None if it claims to be none."""
     if not is_fact(record):
         return None
     facts = unpack_record(record, instance)

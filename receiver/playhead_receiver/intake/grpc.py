@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
@@ -11,6 +12,7 @@ from google.rpc import code_pb2
 
 from playhead_receiver.access.guard import Guard
 from playhead_receiver.access.tenants import Tenants
+from playhead_receiver.intake.about import METHOD, SERVICE, about
 from playhead_receiver.intake.budget import Share
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.intake.export import Signal
@@ -58,9 +60,20 @@ def grpc_server(
         server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, {"Export": handler}),)
         )
+    server.add_generic_rpc_handlers((_asked(),))
     if others:
         server.add_generic_rpc_handlers(tuple(others))
     return server
+
+
+def _asked() -> Any:
+    """What answers a sender that asks what this is. Needs no token."""
+
+    def say(_: bytes, __: grpc.ServicerContext) -> bytes:
+        return json.dumps(about()).encode()
+
+    handler = cast(Any, grpc).unary_unary_rpc_method_handler(say)
+    return grpc.method_handlers_generic_handler(SERVICE, {METHOD: handler})
 
 
 def _receive(

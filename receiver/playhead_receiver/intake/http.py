@@ -17,6 +17,7 @@ from starlette.routing import Route
 from playhead_receiver.access.guard import Caller, Guard, Unauthenticated
 from playhead_receiver.access.scopes import Scope
 from playhead_receiver.access.tenants import Tenants
+from playhead_receiver.intake.about import about
 from playhead_receiver.intake.budget import RETRY_AFTER_S, Share, Stalled
 from playhead_receiver.intake.encodings import (
     MAX_BYTES,
@@ -28,7 +29,6 @@ from playhead_receiver.intake.export import REQUESTS, Answer, Signal
 from playhead_receiver.intake.otlp_json import binary_of_json, json_of
 from playhead_receiver.intake.refusal import http_status, is_retryable, status_of
 from playhead_semconv.errors import PlayheadError
-from playhead_semconv.facts import SCHEMA_VERSION
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
@@ -50,7 +50,7 @@ THREADS = 16
 """Requests that are decompressed, read and stored at once; more wait."""
 
 
-def http_app(tenants: Tenants, guard: Guard, *, version: str, limit_bytes: int = MAX_BYTES) -> Starlette:
+def http_app(tenants: Tenants, guard: Guard, *, limit_bytes: int = MAX_BYTES) -> Starlette:
     """The ASGI application. An export is let in by ``guard``, to the tenant of its token."""
     limiter: list[anyio.CapacityLimiter] = []
 
@@ -92,14 +92,14 @@ def http_app(tenants: Tenants, guard: Guard, *, version: str, limit_bytes: int =
 
         return endpoint
 
-    async def about(_: Request) -> JSONResponse:
-        return JSONResponse({"playhead": version, "schema": SCHEMA_VERSION})
+    async def say(_: Request) -> JSONResponse:
+        return JSONResponse(about())
 
     async def health(_: Request) -> JSONResponse:
         return JSONResponse({"status": "ok"})
 
     endpoints = {f"/v1/{signal}": receive(signal) for signal in REQUESTS}
-    endpoints |= {"/v1/playhead": about, "/health": health}
+    endpoints |= {"/v1/playhead": say, "/health": health}
     return Starlette(
         routes=[Route(path, endpoints[path], methods=[method]) for path, method, _ in ROUTES]
     )

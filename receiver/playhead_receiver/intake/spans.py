@@ -32,6 +32,12 @@ class Rejections(msgspec.Struct):
         if self.count > MOST_REJECTED:
             raise MalformedOtlp(f"more than {MOST_REJECTED} items of the request cannot be read: {self}")
 
+    def join(self, others: Rejections) -> None:
+        """Those of a part of the request, too. `MalformedOtlp` as `add`."""
+        for what, count in others.reasons.items():
+            for _ in range(count):
+                self.add(MalformedOtlp(what))
+
     def __str__(self) -> str:
         told = [
             f"{what} ({count}×)" if count > 1 else what

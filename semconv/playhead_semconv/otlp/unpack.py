@@ -16,7 +16,7 @@ from playhead_semconv.facts import Content, Delivery, ExchangeId, Fact
 from playhead_semconv.otlp.pack import ENVELOPE, OWN
 from playhead_semconv.otlp.values import attributes_of
 
-KNOWN = frozenset(value for name, value in vars(e).items() if name.isupper())
+KNOWN = frozenset(value for name, value in vars(e).items() if name.isupper()) - {e.PLAYHEAD_WINDOW}
 """Names of the events that may be on tape."""
 
 _LANE = re.compile(r"[0-9a-f]{16}\Z")

@@ -1,0 +1,183 @@
+"""Windows: consecutive records of a tape as one OTLP log record, and back.
+
+The body is a tape file of version 1, zstd: the records as they lie in a spool. The resource names the
+process instance. A receiver says when asked whether it reads windows; to everybody else facts travel one
+by one. Everything that arrives is checked: what is no fact of that instance is left out alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import msgspec
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import MalformedOtlp
+from playhead_semconv.facts import Content, Fact
+from playhead_semconv.frames import Scan, SpanRecord, decoded, next_frame
+from playhead_semconv.otlp.unpack import KNOWN
+from playhead_semconv.otlp.values import INT64_MAX, INT64_MIN, set_attributes
+from playhead_semconv.shapes import check_shape
+
+VERSION = 1
+"""Of windows; what a receiver says that it reads."""
+WINDOW_BYTES = 1024 * 1024
+"""No window holds more: of a tape file, with its first line."""
+COMPRESSED_BYTES = WINDOW_BYTES + WINDOW_BYTES // 2
+"""No window is longer than that on its way."""
+LEVEL = 3
+DEEPEST = 64
+"""How deep values of attributes may be nested."""
+_LANES = 1 << 64
+_PLAIN = frozenset((str, bool, float, bytes))
+_INSTANCE = a.PLAYHEAD_INSTANCE.encode()
+
+
+@dataclass(slots=True)
+class Window:
+    """What a window brings."""
+
+    facts: list[Fact] = field(default_factory=list[Fact])
+    spans: list[bytes] = field(default_factory=list[bytes])
+    """OTLP `ResourceSpans` of one span each, whose resource names the instance."""
+    problems: list[MalformedOtlp] = field(default_factory=list[MalformedOtlp])
+    """Why records of it were left out, one for each."""
+
+
+def pack_window(tape: bytes, first: int, last: int) -> LogRecord:
+    """A log record of ``tape``, at most `WINDOW_BYTES`; the numbers of its first and last fact."""
+    record = LogRecord(event_name=e.PLAYHEAD_WINDOW)
+    record.body.bytes_value = _compressed(tape)
+    set_attributes(record.attributes, {a.PLAYHEAD_WINDOW_FIRST: first, a.PLAYHEAD_WINDOW_LAST: last})
+    return record
+
+
+def is_window(record: LogRecord) -> bool:
+    """Whether this log record claims to be a window."""
+    return record.event_name == e.PLAYHEAD_WINDOW
+
+
+def unpack_window(record: LogRecord, instance: bytes | None) -> Window:
+    """What ``record`` brings of the tape of ``instance``.
+
+    `MalformedOtlp` if it cannot be read at all; what of it cannot be read is told in the window.
+    """
+    if instance is None:
+        raise MalformedOtlp(f"{a.PLAYHEAD_INSTANCE} is not on the resource")
+    tape, window = _decompressed(record.body.bytes_value), Window()
+    scan = Scan(tape)
+    while True:
+        for _, payload in scan.payloads():
+            try:
+                _take(payload, instance, window)
+            except MalformedOtlp as problem:
+                window.problems.append(problem)
+        if not scan.torn:
+            return window
+        window.problems.append(MalformedOtlp(f"a window is damaged: {scan.problem}"))
+        behind = next_frame(tape, scan.end) if scan.end else None
+        if behind is None:
+            return window
+        scan = Scan(tape, behind)
+
+
+def _compressed(data: bytes) -> bytes:
+    import zstandard  # only who sends or reads windows needs it
+
+    return zstandard.ZstdCompressor(level=LEVEL).compress(data)
+
+
+def _decompressed(data: bytes) -> bytes:
+    import zstandard
+
+    try:
+        size = zstandard.frame_content_size(data)
+        if not 0 <= size <= WINDOW_BYTES:
+            raise MalformedOtlp(f"a window holds {size} bytes; {WINDOW_BYTES} are the most")
+        return zstandard.ZstdDecompressor().decompress(data, allow_extra_data=False)
+    except zstandard.ZstdError as problem:
+        raise MalformedOtlp(f"a window cannot be decompressed: {problem}") from None
+
+
+def _take(payload: memoryview, instance: bytes, window: Window) -> None:
+    try:
+        found = decoded(payload)
+    except (msgspec.DecodeError, RecursionError) as problem:
+        raise MalformedOtlp(f"a frame of a window holds no record: {problem}") from None
+    if isinstance(found, Fact):
+        window.facts.append(_checked(found, instance))
+    elif isinstance(found, SpanRecord):
+        window.spans.append(_of_instance(found.otlp, instance))
+
+
+def _checked(fact: Fact, instance: bytes) -> Fact:
+    """``fact`` as it would be had it come alone. `MalformedOtlp` where it would not have been taken."""
+    if fact.instance != instance:
+        raise MalformedOtlp(f"{a.PLAYHEAD_INSTANCE} of a fact is not that of its resource")
+    if fact.name not in KNOWN:
+        raise MalformedOtlp(f"event_name is {fact.name!r}, which this version does not know")
+    if len(fact.trace_id) not in (0, 16):
+        raise MalformedOtlp(f"trace_id has {len(fact.trace_id)} bytes")
+    if len(fact.span_id) not in (0, 8):
+        raise MalformedOtlp(f"span_id has {len(fact.span_id)} bytes")
+    if fact.seq < 0:
+        raise MalformedOtlp(f"{a.PLAYHEAD_SEQ} is {fact.seq}, below zero")
+    if not 0 <= fact.lane < _LANES:
+        raise MalformedOtlp(f"{a.PLAYHEAD_LANE} is not of 64 bits")
+    exchange = fact.exchange
+    if exchange is not None and not (
+        0 <= exchange.lane < _LANES and exchange.kind and "/" not in exchange.kind
+    ):
+        raise MalformedOtlp(f"{a.PLAYHEAD_EXCHANGE_ID} is not lane/kind/ordinal")
+    at = fact.delivery
+    if at is not None and not (_is_int64(at.batch) and _is_int64(at.order)):
+        raise MalformedOtlp(f"{a.PLAYHEAD_DELIVERY_BATCH} is out of range")
+    if fact.body is not None:
+        _check_body(fact.body)
+    for name, value in fact.attributes.items():
+        if type(value) is not str:
+            fact.attributes[name] = _value(value, name, 0)
+    check_shape(fact)
+    return fact
+
+
+def _check_body(body: Content) -> None:
+    for size in (body.size, body.base_bytes):
+        if not 0 <= size <= INT64_MAX:
+            raise MalformedOtlp(f"{a.PLAYHEAD_CONTENT_SIZE} is {size}")
+
+
+def _is_int64(number: int) -> bool:
+    return INT64_MIN <= number <= INT64_MAX
+
+
+def _value(value: Any, name: str, depth: int) -> Any:
+    """``value`` as `playhead_semconv.otlp.values` would have carried it."""
+    if type(value) is int:
+        return value if _is_int64(value) else str(value)
+    if value is None or type(value) in _PLAIN:
+        return value
+    if depth == DEEPEST:
+        raise MalformedOtlp(f"{name} is nested more than {DEEPEST} deep")
+    if type(value) is list:
+        return [_value(item, name, depth + 1) for item in cast(list[Any], value)]
+    if type(value) is dict and all(type(key) is str for key in cast(dict[Any, Any], value)):
+        return {key: _value(item, name, depth + 1) for key, item in cast(dict[str, Any], value).items()}
+    raise MalformedOtlp(f"{name} holds what is no value of an attribute")
+
+
+def _of_instance(otlp: bytes, instance: bytes) -> bytes:
+    """``otlp`` with the instance on its resource, where its sender's provider did not name it."""
+    if _INSTANCE in otlp:
+        return otlp
+    try:
+        spans = ResourceSpans.FromString(otlp)
+    except DecodeError as problem:
+        raise MalformedOtlp(f"a span of a window cannot be decoded: {problem}") from None
+    set_attributes(spans.resource.attributes, {a.PLAYHEAD_INSTANCE: instance.hex()})
+    return spans.SerializeToString()

@@ -1,0 +1,169 @@
+"""Windows of a spool on their way to endpoints that read them, and to those that do not."""
+
+import json
+import random
+from dataclasses import replace
+
+import grpc
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
+    ExportLogsPartialSuccess,
+    ExportLogsServiceResponse,
+)
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+from support.endpoints import GrpcReply, Reply, grpc_endpoint, http_endpoint
+from support.spools import chunk, outlet_for, state
+
+from playhead_exporter.push import push
+from playhead_exporter.spool.places import Places
+from playhead_semconv.frames import SpanRecord
+from playhead_semconv.otlp.windows import WINDOW_BYTES
+
+ABOUT = json.dumps({"playhead": "0", "windows": 1}).encode()
+
+PARTLY = ExportLogsServiceResponse(
+    partial_success=ExportLogsPartialSuccess(rejected_log_records=1)
+).SerializeToString()
+
+
+@pytest.fixture
+def reader(settings):
+    """An endpoint that reads windows, and the settings that lead to it."""
+    with http_endpoint(windows=1) as found:
+        yield found, replace(settings, endpoint=found.url)
+
+
+def numbers(endpoint):
+    return [fact.seq for fact in endpoint.facts()]
+
+
+def test_facts_and_spans_go_in_windows(reader):
+    endpoint, to = reader
+    span = ResourceSpans()
+    span.scope_spans.add().spans.add(name="x")
+    otlp = span.SerializeToString()
+    with outlet_for(to) as outlet:
+        for n in range(20):
+            outlet.sink.append(chunk() if n % 2 else state(n=n))
+        outlet.sink.append_span(SpanRecord(otlp))
+        assert outlet.flush(10)
+        assert outlet.shipper.tally.facts == outlet.shipper.own_facts == 20
+        assert outlet.shipper.tally.spans == 1
+    assert numbers(endpoint) == list(range(20))
+    (span,) = [span for window in endpoint.windows() for span in window.spans]
+    assert b"playhead.instance" in span
+    assert {got.path for got in endpoint.requests} == {"/v1/logs"}
+    assert not any("content-encoding" in got.headers for got in endpoint.requests)
+
+
+def test_many_facts_go_in_windows_of_bounded_size(reader):
+    endpoint, to = reader
+    noise = random.Random(1).randbytes
+    with outlet_for(to) as outlet:
+        for _ in range(40):
+            outlet.sink.append(state(data=noise(100_000)))
+        assert outlet.flush(30)
+    assert numbers(endpoint) == list(range(40))
+    assert len(endpoint.windows()) >= 4
+    assert max(len(got.body) for got in endpoint.requests) <= WINDOW_BYTES * 1.5
+
+
+def test_a_record_larger_than_a_window_goes_alone(reader):
+    endpoint, to = reader
+    with outlet_for(to) as outlet:
+        outlet.sink.append(state(n=0))
+        outlet.sink.append(state(text="x" * WINDOW_BYTES))
+        outlet.sink.append(state(n=2))
+        assert outlet.flush(10)
+    assert numbers(endpoint) == [0, 1, 2]
+    assert sum(len(window.facts) for window in endpoint.windows()) == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Reply(400),
+        Reply(200, body=PARTLY),  # as a receiver of before
+    ],
+)
+def test_what_is_not_taken_as_a_window_goes_one_by_one(reader, answer):
+    endpoint, to = reader
+    assert (
+        ExportLogsServiceResponse.FromString(b"\x0a\x02\x08\x01").partial_success.rejected_log_records
+        == 1
+    )
+    endpoint.replies.append(answer)
+    with outlet_for(to) as outlet:
+        for n in range(5):
+            outlet.sink.append(state(n=n))
+        assert outlet.flush(10)
+        outlet.sink.append(state(n=5))
+        assert outlet.flush(10)
+    refused = [got for got in endpoint.requests if b"playhead.window" in got.body]
+    assert len(refused) == 1, "it is not tried again with windows"
+    kept = [got for got in endpoint.requests if b"playhead.window" not in got.body]
+    assert [got.taken for got in kept] == [True, True]
+    assert numbers(endpoint)[-6:] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_window_that_is_not_taken_now_comes_again(reader):
+    endpoint, to = reader
+    endpoint.replies.extend([Reply(503), Reply(how="drop")])
+    with outlet_for(to) as outlet:
+        outlet.sink.append(state(n=0))
+        endpoint.wait(endpoint.facts)
+    assert numbers(endpoint) == [0]
+    assert len({got.body for got in endpoint.requests[:3]}) == 1
+
+
+def test_what_a_dead_process_left_goes_in_windows(reader, settings):
+    endpoint, to = reader
+    with outlet_for(settings) as outlet:
+        outlet.sink.append(state(n=0))
+        assert not outlet.close(1)
+        outlet.sink.unlock()
+    report = push(to)
+    assert (report.problem, report.tally.facts, report.remaining) == ("", 1, [])
+    assert [len(window.facts) for window in endpoint.windows()] == [1]
+
+
+def test_an_endpoint_of_another_kind_is_not_asked(settings):
+    with http_endpoint(windows=1) as endpoint:
+        to = replace(settings, endpoint=endpoint.url, endpoint_kind="other")
+        with outlet_for(to) as outlet:
+            outlet.sink.append(state(n=0))
+            assert outlet.flush(10)
+        assert (endpoint.asked, endpoint.windows()) == (0, [])
+        assert numbers(endpoint) == [0]
+
+
+def test_a_receiver_is_asked_over_grpc_too(settings):
+    with grpc_endpoint(ABOUT) as endpoint:
+        to = replace(settings, endpoint=endpoint.url, protocol="grpc")
+        with outlet_for(to) as outlet:
+            outlet.sink.append(state(n=0))
+            assert outlet.flush(10)
+            assert not outlet.span_processor._whole()
+        assert [len(window.facts) for window in endpoint.windows()] == [1]
+
+
+def test_a_collector_over_grpc_gets_whole_spans(settings):
+    with grpc_endpoint() as endpoint:
+        to = replace(settings, endpoint=endpoint.url, protocol="grpc")
+        with outlet_for(to) as outlet:
+            outlet.sink.append(state(n=0))
+            assert outlet.flush(10)
+            assert outlet.span_processor._whole()
+        assert endpoint.windows() == []
+        assert numbers(endpoint) == [0]
+        assert json.loads((Places.of(to).spool / "endpoint").read_text()) == {endpoint.url: False}
+
+
+def test_one_that_is_not_there_yet_is_asked_again(settings):
+    with grpc_endpoint(ABOUT) as endpoint:
+        endpoint.replies.append(GrpcReply(grpc.StatusCode.UNAVAILABLE))
+        to = replace(settings, endpoint=endpoint.url, protocol="grpc")
+        with outlet_for(to) as outlet:
+            outlet.sink.append(state(n=0))
+            endpoint.wait(endpoint.facts)
+        assert [len(window.facts) for window in endpoint.windows()] == [1]
