@@ -23,7 +23,7 @@ from playhead_receiver.server import Receiver
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
 from playhead_semconv.frames import MAGIC, SpanRecord, encode
-from playhead_semconv.otlp import pack, pack_resource, pack_window, resource_logs
+from playhead_semconv.otlp import instance_of, pack, pack_resource, pack_window, resource_logs
 
 TRACE = b"t" * 16
 RESOURCE = pack_resource(INSTANCE, {"service.name": "refund"})
@@ -94,6 +94,17 @@ def test_what_comes_twice_is_stored_once(receiver: Receiver):
     post(receiver, ExportLogsServiceRequest(resource_logs=[logs]).SerializeToString())
     assert list(receiver.store.tape(INSTANCE).facts()) == made()
     assert len(list(receiver.store.spans(TRACE))) == 1
+
+
+@pytest.mark.parametrize(("known", "named"), [(b"", INSTANCE), (bytes(16), bytes(16))])
+def test_a_span_gets_the_instance_that_its_provider_does_not_know(
+    receiver: Receiver, known: bytes, named: bytes
+):
+    """What it says may bear the name of the attribute; that does not count."""
+    span = span_of(TRACE, 1, text="playhead.instance", instance=known).otlp
+    post(receiver, request(window(SpanRecord(span))))
+    (kept,) = receiver.store.spans(TRACE)
+    assert instance_of(ResourceSpans.FromString(kept.otlp).resource) == named
 
 
 def test_over_grpc(receiver: Receiver):

@@ -33,9 +33,17 @@ from playhead_receiver.intake.spans import Rejections, check_scope, read_envelop
 from playhead_receiver.span_view import Envelope, request_of
 from playhead_receiver.store.prepare import Prepared
 from playhead_receiver.store.protocol import Batch, ReadSpan, Store
+from playhead_semconv import attributes as a
 from playhead_semconv.errors import MalformedOtlp, StoreError
 from playhead_semconv.facts import Fact
-from playhead_semconv.otlp import instance_of, is_fact, is_window, unpack_record, unpack_window
+from playhead_semconv.otlp import (
+    instance_of,
+    is_fact,
+    is_window,
+    set_attributes,
+    unpack_record,
+    unpack_window,
+)
 from playhead_semconv.shapes import check_shape
 
 log = logging.getLogger(__name__)
@@ -102,7 +110,7 @@ class _Windows:
             rejections.add(problem)
         for otlp in window.spans:
             try:
-                spans, rejected = read_spans(request_of(otlp))
+                spans, rejected = read_spans(_named(otlp, instance))
             except MalformedOtlp as problem:
                 rejections.add(problem)
                 continue
@@ -271,6 +279,27 @@ class Intake:
         with self.counted.lock:
             self.counted.metrics += count
         return Answer(ExportMetricsServiceResponse())
+
+
+def _named(otlp: bytes, instance: bytes | None) -> bytes:
+    """A request with the spans of a window; their resource names the instance that they are of."""
+    try:
+        request = Envelope.FromString(request_of(otlp))
+    except DecodeError as problem:
+        raise MalformedOtlp(f"a span of a window cannot be decoded: {problem}") from None
+    for entry in request.entries:
+        entry.resource = _naming(entry.resource, instance)
+    return request.SerializeToString()
+
+
+@lru_cache(maxsize=256)
+def _naming(resource: bytes, instance: bytes | None) -> bytes:
+    """``resource``, with ``instance`` where it names none: a sender's provider may not know it."""
+    if instance is None or _instance(resource) is not None:
+        return resource
+    read = Resource.FromString(resource)
+    set_attributes(read.attributes, {a.PLAYHEAD_INSTANCE: instance.hex()})
+    return read.SerializeToString()
 
 
 @lru_cache(maxsize=256)

@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import msgspec
-from google.protobuf.message import DecodeError
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
-from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -35,7 +33,7 @@ DEEPEST = 64
 """How deep values of attributes may be nested."""
 _LANES = 1 << 64
 _PLAIN = frozenset((str, bool, float, bytes))
-_INSTANCE = a.PLAYHEAD_INSTANCE.encode()
+_TEXT = frozenset((str,))
 
 
 @dataclass(slots=True)
@@ -44,7 +42,7 @@ class Window:
 
     facts: list[Fact] = field(default_factory=list[Fact])
     spans: list[bytes] = field(default_factory=list[bytes])
-    """OTLP `ResourceSpans` of one span each, whose resource names the instance."""
+    """OTLP `ResourceSpans` of one span each, not looked at; a resource need not name the instance."""
     problems: list[MalformedOtlp] = field(default_factory=list[MalformedOtlp])
     """Why records of it were left out, one for each."""
 
@@ -112,7 +110,7 @@ def _take(payload: memoryview, instance: bytes, window: Window) -> None:
     if isinstance(found, Fact):
         window.facts.append(_checked(found, instance))
     elif isinstance(found, SpanRecord):
-        window.spans.append(_of_instance(found.otlp, instance))
+        window.spans.append(found.otlp)
 
 
 def _checked(fact: Fact, instance: bytes) -> Fact:
@@ -165,19 +163,12 @@ def _value(value: Any, name: str, depth: int) -> Any:
     if depth == DEEPEST:
         raise MalformedOtlp(f"{name} is nested more than {DEEPEST} deep")
     if type(value) is list:
-        return [_value(item, name, depth + 1) for item in cast(list[Any], value)]
+        items = cast(list[Any], value)
+        return (
+            items
+            if _TEXT.issuperset(map(type, items))
+            else [_value(item, name, depth + 1) for item in items]
+        )
     if type(value) is dict and all(type(key) is str for key in cast(dict[Any, Any], value)):
         return {key: _value(item, name, depth + 1) for key, item in cast(dict[str, Any], value).items()}
     raise MalformedOtlp(f"{name} holds what is no value of an attribute")
-
-
-def _of_instance(otlp: bytes, instance: bytes) -> bytes:
-    """``otlp`` with the instance on its resource, where its sender's provider did not name it."""
-    if _INSTANCE in otlp:
-        return otlp
-    try:
-        spans = ResourceSpans.FromString(otlp)
-    except DecodeError as problem:
-        raise MalformedOtlp(f"a span of a window cannot be decoded: {problem}") from None
-    set_attributes(spans.resource.attributes, {a.PLAYHEAD_INSTANCE: instance.hex()})
-    return spans.SerializeToString()
