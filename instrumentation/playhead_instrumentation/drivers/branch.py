@@ -121,7 +121,9 @@ class Branch(Player):
         part = Part(Content.chunk(NOTHING), 0, None)
         done = Exchange(found.id, found.ask, found.time_ns, head=found.head, parts=[part])
         done.end, done.first_seq = End("complete"), found.first_seq
-        return Played(done, Fidelity.CHANGED, self._tape.instance, self._tape.read, elsewhere=False)
+        return Played(
+            done, Fidelity.CHANGED, self._tape.instance, self._tape.read, elsewhere=False, made=True
+        )
 
     def _goes(self, id: ExchangeId, ask: Ask, body: bytes, found: Exchange | None = None) -> Verdict:
         if self._plan.offline:

@@ -121,7 +121,7 @@ class Call:
             return self._driver.gate.arrive(None, self.id)
         gate = self._driver.gate
         due = verdict.due(self._arrived if index is None else index)
-        if due is None and verdict.reopen is None:
+        if due is None and verdict.reopen is None and not verdict.made:
             return gate.never(self.id)
         return gate.arrive(due, self.id)
 

@@ -40,6 +40,8 @@ class Played:
     """Whether that tape holds them: the tape of now does not repeat them."""
     reopen: Reopen | None = None
     """Of a connection that the tape leaves open: how the world is to go on with it. None: it ended."""
+    made: bool = False
+    """It is on no tape: it enters as soon as it can."""
     pairs: str | None = None
     """What the request holds in the place of recorded values, as it stands on the tape."""
     varied: Callable[[Request, Request], str | None] = lambda recorded, now: None
