@@ -112,8 +112,7 @@ class Children:
         """
         try:
             given: dict[Any, Any] = dict(_ENVIRONMENT if env is None else env)
-            forms = {key: key for key in VARIABLES} | {os.fsencode(key): key for key in VARIABLES}
-            for form, name in forms.items():
+            for form, name in _FORMS.items():
                 if form in given:
                     if os.fsdecode(given[form]) != self._inherited.get(name):
                         return env
@@ -126,6 +125,12 @@ class Children:
             log.debug("playhead could not hand the trace to a child", exc_info=True)
             return env
 
+
+_FORMS: dict[str | bytes, str] = {
+    **{key: key for key in VARIABLES},
+    **{os.fsencode(key): key for key in VARIABLES},
+}
+"""The variables that a child is told, by each form that a program may give their names."""
 
 _data: Any = getattr(os.environ, "_data", None)
 

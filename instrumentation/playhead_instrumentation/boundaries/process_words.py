@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -150,8 +150,9 @@ def difference(environ: Mapping[Any, Any] | None, redactor: Redactor) -> dict[st
 
 def portable(text: str) -> str:
     """``text`` with placeholders for the interpreter and the folder of the run."""
-    for pattern, sign in _places():
-        text = pattern.sub(sign, text)
+    for place, sign in ((sys.executable, PYTHON), (_folder(), HERE)):
+        if place and place in text:
+            text = _path(place).sub(sign, text)
     return text
 
 
@@ -163,12 +164,10 @@ def remember(folder: str) -> None:
     _at_start["cwd"] = folder
 
 
-def _places() -> Iterable[tuple[re.Pattern[str], str]]:
-    if sys.executable:
-        yield _path(sys.executable), PYTHON
+def _folder() -> str:
+    """The folder of the run; empty where none is known, or it is the root."""
     folder = _at_start.get("cwd", "")
-    if len(folder) > 1:
-        yield _path(folder), HERE
+    return folder if len(folder) > 1 else ""
 
 
 def _path(path: str) -> re.Pattern[str]:
