@@ -30,7 +30,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/counts":
             return self.answer(json.dumps(received).encode(), "application/json")
-        self.answer(json.dumps({"playhead": "bench", "schema": 1, "windows": 1}).encode(), "application/json")
+        about = {"playhead": "bench", "schema": 1, "windows": 1}
+        self.answer(json.dumps(about).encode(), "application/json")
 
     def answer(self, body: bytes, kind: str) -> None:
         self.send_response(200)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from playhead_instrumentation.drivers.real_time import REAL
 from playhead_semconv.facts import Content, digest_of
 
 SMALL_BYTES = 512
@@ -20,6 +21,10 @@ COMPARED = 8
 GAIN = 4
 """An extension is worth it when its base saves at least a quarter of the body."""
 
+
+AFRESH_S = 600.0
+"""So long bodies go on from earlier ones; then the next is whole. Where the run of the first was deleted
+meanwhile, no more than the requests of these minutes are lost with it."""
 
 NEAR_BYTES = 64
 """How much less of a body may be shared for it to go on from an earlier one."""
@@ -55,11 +60,16 @@ class _Kept:
 class Bodies:
     """The latest request bodies. Safe from any thread: a lost update only costs bytes."""
 
-    def __init__(self, redact: Redact, kept_bytes: int = KEPT_BYTES) -> None:
+    def __init__(
+        self,
+        redact: Redact,
+        kept_bytes: int = KEPT_BYTES,
+        now_s: Callable[[], float] = REAL.now_s,
+    ) -> None:
         self._redact = redact
         self._kept_bytes = kept_bytes
-        self._bytes = 0
-        self._latest: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._now_s = now_s
+        self.forget()
 
     def written(self, body: bytes) -> tuple[bytes, Content, int]:
         """``body`` as it goes on tape, as content, and how many credentials were taken out.
@@ -70,6 +80,8 @@ class Bodies:
         if len(body) <= SMALL_BYTES:
             written, count = self._redact(body, 0)
             return written, Content(digest_of(written), len(written), written), count
+        if self._now_s() - self._since_s > AFRESH_S:
+            self.forget()
         own = digest_of(body)
         known = self._latest.get(own)
         if known is not None:
@@ -91,9 +103,10 @@ class Bodies:
         return written, content, count
 
     def forget(self) -> None:
-        """After a fork: what the parent wrote is not on this instance's tape."""
-        self._latest = OrderedDict()
+        """The next is whole. After a fork: what the parent wrote is not on this instance's tape."""
+        self._latest: OrderedDict[bytes, _Kept] = OrderedDict()
         self._bytes = 0
+        self._since_s = self._now_s()
 
     def _nearest(self, body: bytes) -> tuple[_Kept | None, int]:
         """The kept body that shares the longest beginning with ``body``, and its length in bytes."""

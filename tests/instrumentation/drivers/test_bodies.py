@@ -112,3 +112,19 @@ def test_bodies_that_share_a_beginning_go_on_from_the_first_that_had_it():
     assert last[1].base == first.digest
     pieces = [first, *(content for _, content, _ in [*asked, *turns, last])]
     assert read(pieces) == [prompt, *(body for body, _, _ in [*asked, *turns, last])]
+
+
+def test_what_was_written_long_ago_is_not_gone_on_from():
+    """Its run may have been deleted since: a process does not hear of that."""
+    now_s = [0.0]
+    bodies = Bodies(clean, now_s=lambda: now_s[0])
+    prompt = b"prompt " * 1000
+    found = []
+    for minute in range(25):
+        now_s[0] = minute * 60.0
+        found.append(bodies.written(prompt + b"%d" % minute)[1])
+        assert bodies.written(prompt + b"%d" % minute)[1] == found[-1]
+    wholes = {minute: content for minute, content in enumerate(found) if content.base is None}
+    assert [*wholes] == [0, 11, 22]  # ten minutes are not too long
+    origins = [wholes[11 * (minute // 11)].digest for minute in range(25)]
+    assert [content.base or content.digest for content in found] == origins
