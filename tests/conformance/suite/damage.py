@@ -156,6 +156,17 @@ class Damage(OnEngine):
         assert [run.trace_id for run in filled.runs(Query())] == [trace(3).hex()]
         assert len(list(filled.spans(trace(3)))) == 4
 
+    def test_the_index_goes_past_a_frame_that_has_gone(self, filled: Any):
+        """As where another receiver deletes it while it is read."""
+        last = bundles_of(filled, 3)[-1]
+        change(filled, "UPDATE bundle SET data = NULL WHERE id = ?", last)
+        filled.unindex()
+        while filled.index():
+            pass
+        assert filled.lag().bundles == 0
+        assert [hit.trace_id for hit in filled.search("run3 span3")] == [trace(3).hex()]
+        assert filled.search("run3 span4") == []
+
     def test_who_follows_goes_past_it(self, filled: Any):
         last = bundles_of(filled, 3)[-1]
         flip(filled, "bundle", "id", last)

@@ -117,7 +117,10 @@ class Searcher:
                     sign(id, trace_id, keys)
                 for place, words in _words(texts.items(id), said):
                     put(TEXT_WORDS, address_of(id, place), words)
-            except OF_ONE_RUN as problem:  # what cannot be read cannot be found; `verify` says so
+            except StoreUnavailable:
+                raise
+            except (*OF_ONE_RUN, StoreError) as problem:
+                # Damaged, or deleted meanwhile: it cannot be found. `verify` says which it is.
                 log.warning("bundle %d cannot be searched: %r", id, problem)
             bundle = id
             count += 1
