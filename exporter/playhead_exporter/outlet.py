@@ -13,7 +13,7 @@ from playhead_exporter.notices import Notices
 from playhead_exporter.shipping.kind import EndpointKind
 from playhead_exporter.shipping.rejected import Rejected
 from playhead_exporter.shipping.shipper import Shipper
-from playhead_exporter.shipping.transports import transport_opener
+from playhead_exporter.shipping.transports import import_all, transport_opener
 from playhead_exporter.spans import SpoolSpanProcessor
 from playhead_exporter.spool.budget import Budget
 from playhead_exporter.spool.copier import Copier, Write
@@ -51,6 +51,7 @@ class SpoolOutlet:
         self._write = write
         self.notices = Notices(settings.quiet)
         endpoint, self._open_transport = transport_opener(settings)
+        self._endpoint = endpoint
         self._kind = EndpointKind(endpoint, settings.endpoint_kind, self._places.spool)
         self._begun: bytes = b""
         self._copier: Copier | None = None
@@ -81,6 +82,10 @@ class SpoolOutlet:
     def disk_problem(self) -> str:
         """Why the spool's disk takes nothing just now; empty if it does."""
         return self._disk_problem()
+
+    def import_all(self) -> None:
+        """See `playhead_semconv.seams.Outlet.import_all`."""
+        import_all(self._endpoint)
 
     def flush(self, timeout_s: float) -> bool:
         """Deliver what is there now. False as soon as an attempt fails, or after ``timeout_s``."""

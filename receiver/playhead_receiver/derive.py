@@ -21,7 +21,17 @@ from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Exchange, ExchangeId, Fact
 from playhead_semconv.otlp import set_attributes, value_of
 from playhead_semconv.seams import Tape
-from playhead_semconv.wire import DIALECTS, Derived, PrefixCache, WireResponse, derive, wire_of
+from playhead_semconv.wire import (
+    DIALECTS,
+    Derived,
+    PrefixCache,
+    WireResponse,
+    call_name,
+    derive,
+    recognised,
+    said_by,
+    wire_of,
+)
 
 if TYPE_CHECKING:
     from playhead_receiver.store.protocol import Store, StoredSpan, StoredTape
@@ -56,6 +66,11 @@ class Deriver:
         """A span with all that it left out; as it came where its exchange is not here."""
         envelope = ResourceSpans.FromString(stored.otlp)
         span = span_of(envelope)
+        if stored.wire:
+            found = self._exchange_of(envelope)
+            if found is not None:
+                self._tell(envelope, *found, stored.wire)
+            return envelope
         at = attributes_of(span, _RESTING)
         left_out = _left_out(span, at)
         reference = reference_of(at)
@@ -69,6 +84,53 @@ class Deriver:
             found = {name: derived.attributes[name] for name in left_out if name in derived.attributes}
             set_attributes(span.attributes, found)
         return envelope
+
+    def meant(self, stored: StoredSpan) -> tuple[str, ResourceSpans] | None:
+        """The wire of a request that no instrumentation named, and its span with what that tells.
+
+        None where it is no call to a model, or where the tape does not hold it.
+        """
+        envelope = ResourceSpans.FromString(stored.otlp)
+        at = attributes_of(span_of(envelope), _REQUEST)
+        method, url = str(at.get(a.HTTP_REQUEST_METHOD)), str(at.get(a.URL_FULL))
+        found = self._exchange_of(envelope) if wire_of(method, url) is not None else None
+        if found is None:
+            return None
+        instance, exchange = found
+        try:
+            body = self._tape(instance).read(exchange.ask.body)
+        except TapeError:
+            return None
+        wire = recognised(method, url, body)
+        told = wire is not None and self._tell(envelope, instance, exchange, wire)
+        return (wire, envelope) if wire is not None and told else None
+
+    def _exchange_of(self, envelope: ResourceSpans) -> tuple[bytes, Exchange] | None:
+        """The exchange that a span of a request is about, and whose it is."""
+        at = attributes_of(span_of(envelope), _REQUEST)
+        told = {pair.key: value_of(pair.value) for pair in envelope.resource.attributes}
+        reference = f"{told.get(a.PLAYHEAD_INSTANCE, '')}/{at.get(a.PLAYHEAD_EXCHANGE_ID, '')}"
+        found = reference_of({a.PLAYHEAD_EXCHANGE_REF: reference})
+        if found is None:
+            return None
+        instance, id = found
+        exchange = self._tape(instance).exchange(id)
+        return None if exchange is None else (instance, exchange)
+
+    def _tell(self, envelope: ResourceSpans, instance: bytes, exchange: Exchange, wire: str) -> bool:
+        """Add to the span of a request what its bytes say; False where they are not here."""
+        derived = self._derive(instance, exchange, wire) if wire in DIALECTS else None
+        if derived is None:
+            return False
+        span = span_of(envelope)
+        host = str(attributes_of(span, _REQUEST).get(a.SERVER_ADDRESS, ""))
+        waited_ns = exchange.parts[0].time_ns - span.start_time_unix_nano if exchange.parts else None
+        said: dict[str, Any] = dict(said_by(wire, derived, host, waited_ns))
+        said[a.PLAYHEAD_EXCHANGE_REF] = f"{instance.hex()}/{exchange.id}"
+        present = {pair.key for pair in span.attributes}
+        span.name = call_name(said)
+        set_attributes(span.attributes, {name: one for name, one in said.items() if name not in present})
+        return True
 
     def pending(self, trace_id: bytes) -> Iterator[ResourceSpans]:
         """The spans of a trace that have started and not come, without an end, as far as they got."""
@@ -227,4 +289,7 @@ def _parent_of(start: Fact) -> bytes:
         return b""
 
 
+_REQUEST = frozenset(
+    (a.HTTP_REQUEST_METHOD, a.URL_FULL, a.SERVER_ADDRESS, a.PLAYHEAD_EXCHANGE_ID, a.PLAYHEAD_INSTANCE)
+)
 _RESTING = frozenset((a.PLAYHEAD_RESTS_ON, a.PLAYHEAD_DERIVED, a.PLAYHEAD_EXCHANGE_REF, a.PLAYHEAD_WIRE))

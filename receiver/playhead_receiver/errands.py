@@ -21,6 +21,7 @@ from playhead_receiver.lock import running
 from playhead_receiver.store import Upkeep
 from playhead_receiver.store.retention import Policy, apply, delete_runs, named_to_go
 from playhead_receiver.store.upkeep import Deleted
+from playhead_semconv.custody.tombstones import Why
 from playhead_semconv.errors import PlayheadError, StoreError
 
 FOLDER = "errands"
@@ -34,6 +35,8 @@ class Collect(msgspec.Struct, frozen=True, tag=True):
     """Delete the runs whose time is over by a policy."""
 
     policy: Policy
+    by: str = ""
+    """The user who asks; the tombstones name them."""
 
 
 class Delete(msgspec.Struct, frozen=True, tag=True):
@@ -41,6 +44,8 @@ class Delete(msgspec.Struct, frozen=True, tag=True):
 
     runs: list[str]
     """As `Store.resolve` takes them."""
+    by: str = ""
+    why: Why = Why.DELETED
 
 
 class Unindex(msgspec.Struct, frozen=True, tag=True):
@@ -56,7 +61,14 @@ class Mark(msgspec.Struct, frozen=True, tag=True):
     on: bool
 
 
-Errand: TypeAlias = Collect | Delete | Mark | Unindex
+class Rederive(msgspec.Struct, frozen=True, tag=True):
+    """Find out anew what requests of runs mean."""
+
+    traces: list[str]
+    """Trace ids."""
+
+
+Errand: TypeAlias = Collect | Delete | Mark | Rederive | Unindex
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -68,6 +80,8 @@ class Answer(msgspec.Struct, frozen=True):
     run: str = ""
     """Name of the run that was marked."""
     deleted: Deleted = Deleted()
+    calls: int = 0
+    """Requests that were found to be calls to a model."""
 
 
 class ReceiverGone(StoreError):
@@ -81,14 +95,20 @@ _decode_answer = msgspec.json.Decoder(Answer)
 def do(store: Upkeep, errand: Errand, note: Callable[[str, str], None]) -> Answer:
     """Do an errand. ``note`` is told who deletes a run, and its trace id."""
     if isinstance(errand, Collect):
-        gone = apply(store, errand.policy, time.time_ns(), partial(note, BY_POLICY))
+        gone = apply(store, errand.policy, time.time_ns(), partial(note, BY_POLICY), errand.by)
         return Answer(deleted=gone)
     if isinstance(errand, Delete):
         runs = named_to_go(store, errand.runs)
-        return Answer(deleted=delete_runs(store, runs, partial(note, BY_NAME)))
+        return Answer(deleted=delete_runs(store, runs, partial(note, BY_NAME), errand.by, errand.why))
     if isinstance(errand, Unindex):
         store.unindex()
         return Answer()
+    if isinstance(errand, Rederive):
+        from playhead_receiver.meaning import Meanings
+
+        meanings = Meanings(store)
+        found = [meanings.of_run(bytes.fromhex(one), again=True) for one in errand.traces]
+        return Answer(calls=sum(found))
     run = store.resolve(errand.run)
     store.mark(bytes.fromhex(run.trace_id), errand.word, errand.on)
     return Answer(run=run.name)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from playhead_receiver.errands import serve
+from playhead_receiver.meaning import Meanings
 from playhead_receiver.store import Upkeep
 from playhead_receiver.store.history import History
 from playhead_receiver.store.retention import Policy, apply, names_of_runs
@@ -29,8 +30,9 @@ EVERY_S = 600.0
 class Keeper(Worker):
     """The thread that sums up runs, joins their frames, and deletes what ``policy`` does not keep.
 
-    What services did for no request ages out by ``history``. With forks it deletes their folders.
-    It does errands too, what others want done at its data folder. Intake goes first.
+    It finds out what requests mean that no instrumentation named. What services did for no request
+    ages out by ``history``. With forks it deletes their folders. It does errands too, what others want
+    done at its data folder. Intake goes first.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Keeper(Worker):
         super().__init__("keeper")
         self._note = note
         self._store = store
+        self._meanings = Meanings(store)
         self._data_dir = data_dir
         self._policy = policy
         self._history = history
@@ -70,11 +73,12 @@ class Keeper(Worker):
         history, roll = self._history, self._store.roll
         if history is not None:
             self._try(lambda: roll(history))
+        self._try(self._meanings.of_new)
         behind = self._try(self._store.sum_up)
         if self._policy is not None and time.monotonic() >= self._next_s:
             self._next_s = time.monotonic() + EVERY_S
             policy, note = self._policy, partial(self._note, BY_POLICY)
-            self._try(lambda: apply(self._store, policy, time.time_ns(), note))
+            self._try(lambda: apply(self._store, policy, time.time_ns(), note, BY_POLICY))
             self._try(lambda: sweep(self._data_dir, lambda: names_of_runs(self._store)))
         if not behind:
             self._try(self._store.compact)

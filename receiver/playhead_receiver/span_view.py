@@ -138,6 +138,10 @@ class Label(msgspec.Struct, frozen=True, array_like=True):
     """Of the agent."""
     played: bool = False
     """Its tape has answered it, in a fork or a resume: nobody was asked, and nothing was used up."""
+    wire: str = ""
+    """Of a request that no instrumentation named: the wire that its bytes are of."""
+    derived: int = 0
+    """Version of the deriver that has looked for that; 0: none has."""
 
 
 class Usage(msgspec.Struct, frozen=True, array_like=True):

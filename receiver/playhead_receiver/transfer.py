@@ -29,6 +29,7 @@ from playhead_exporter.shipping.requests import (
     requests_of,
     span_requests,
 )
+from playhead_receiver.custody import Brought, Chains
 from playhead_receiver.derive import Deriver
 from playhead_receiver.intake.export import REQUESTS
 from playhead_receiver.intake.otlp_json import binary_of_json, export_json
@@ -38,6 +39,7 @@ from playhead_replay.run import Run, trace_of
 from playhead_replay.tapefile import (
     COMPRESSED,
     SUFFIX,
+    Keeper,
     TapeFile,
     bytes_of,
     is_tape,
@@ -48,9 +50,11 @@ from playhead_replay.tapefile import (
 )
 from playhead_replay.written import written
 from playhead_semconv import attributes as a
+from playhead_semconv.custody import Link
 from playhead_semconv.errors import CorruptTape, MalformedOtlp, ReceiverRefused
-from playhead_semconv.frames import Record
-from playhead_semconv.otlp import attributes_of
+from playhead_semconv.frames import MAGIC, Record, encode
+from playhead_semconv.otlp import attributes_of, pack_resource, pack_window, resource_logs
+from playhead_semconv.otlp.windows import WINDOW_BYTES
 from playhead_semconv.seams import Tape
 
 LINE_BYTES = 1 << 20
@@ -99,6 +103,7 @@ class Material:
     """The same spans with everything that they left to be derived."""
     tapes: Sequence[Tape]
     """Those of the run, under names that are theirs alone."""
+    chains: Chains | Brought
 
     @classmethod
     def of_store(cls, store: Store, name: str) -> Material:
@@ -114,13 +119,14 @@ class Material:
                 resources[named] = attributes_of(Resource.FromString(resource).attributes)
                 if a.PLAYHEAD_INSTANCE in resources[named]:
                     resources[named][a.PLAYHEAD_INSTANCE] = named.hex()
-        deriver = Deriver(store)
+        deriver, named = Deriver(store), parted.tapes(run.tapes)
         return cls(
             run,
             [parted.otlp(one.otlp) for one in stored],
             resources,
             lambda: (parted.span(deriver.whole(one)) for one in stored),
-            parted.tapes(run.tapes),
+            named,
+            Chains(store, run.tapes, named),
         )
 
     @classmethod
@@ -130,12 +136,20 @@ class Material:
         run = Run.of_tapes(found.tapes, found.spans, path.name.partition(SUFFIX)[0])
         whole = found.spans
         return cls(
-            run, whole, found.resources, lambda: map(ResourceSpans.FromString, whole), found.tapes
+            run,
+            whole,
+            found.resources,
+            lambda: map(ResourceSpans.FromString, whole),
+            found.tapes,
+            Brought(found.chains, found.parts.values()),
         )
 
-    def write_tape(self, path: Path) -> int:
-        """As a tape file; its size in bytes."""
-        return write_tape_file(path, self.tapes, self.spans, self.resources)
+    def write_tape(self, path: Path, signing: Callable[[Keeper, str], Keeper] | None = None) -> int:
+        """As a tape file; its size in bytes. ``signing``: makes a keeper that signs for a run."""
+        keeper: Keeper | None = self.chains if self.chains.links else None
+        if signing is not None:
+            keeper = signing(self.chains, self.run.trace_id)
+        return write_tape_file(path, self.tapes, self.spans, self.resources, keeper)
 
     def lines(self) -> Iterator[bytes]:
         """As OTLP JSON lines: facts first, process by process, then spans, whole."""
@@ -181,6 +195,8 @@ def _of_tape(file: TapeFile, name: str) -> Incoming:
         instance = file.tapes[0].instance if file.tapes else b""
         for tape in file.tapes:
             resource = file.resources.get(tape.instance, {})
+            if tape.instance in file.chains and tape.instance not in file.parts:
+                yield from chain_requests(file.chains[tape.instance], tape.instance, resource)
             for logs in fact_requests(tape.facts(), tape.instance, resource):
                 yield logs.signal, logs.body()
         for spans in span_requests(file.spans, instance):
@@ -195,6 +211,25 @@ def _of_tape(file: TapeFile, name: str) -> Incoming:
         raise CorruptTape(f"{name} is damaged: a span of it is none: {problem}") from None
     found.facts = sum(len(tape) for tape in file.tapes)
     return found
+
+
+def chain_requests(
+    links: Iterable[Link], instance: bytes, resource: Mapping[str, Any]
+) -> Iterator[tuple[Signal, bytes]]:
+    """Requests that bring a chain, in windows: they go before the facts that it was made over."""
+    some = MAGIC
+    for link in links:
+        frame = encode(link)
+        if len(some) + len(frame) > WINDOW_BYTES:
+            yield Signal.LOGS, _window(some, instance, resource)
+            some = MAGIC
+        some += frame
+    yield Signal.LOGS, _window(some, instance, resource)
+
+
+def _window(tape: bytes, instance: bytes, resource: Mapping[str, Any]) -> bytes:
+    logs = resource_logs(pack_resource(instance, resource), [pack_window(tape, -1, -1)])
+    return ExportLogsServiceRequest(resource_logs=[logs]).SerializeToString()
 
 
 def _of_lines(path: Path, partial: bool) -> Incoming:

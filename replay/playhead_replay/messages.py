@@ -88,17 +88,19 @@ def derived_attributes(attributes: Mapping[str, Any], exchange: RecordedExchange
     if wire not in DIALECTS:
         return {}
     try:
-        request = exchange.request
-        chunks = [chunk.data for chunk in exchange.chunks]
+        return dict(derive(wire, exchange.request, response_of(exchange)).attributes)
     except TapeError:
         return {}
-    response = WireResponse(
+
+
+def response_of(exchange: RecordedExchange) -> WireResponse:
+    """What was answered, for `playhead_semconv.wire.derive`. `TapeError` where the tape lacks it."""
+    return WireResponse(
         exchange.status_code,
         exchange.response_headers,
-        chunks,
+        [chunk.data for chunk in exchange.chunks],
         complete=exchange.end is not None and exchange.end.how == "complete",
     )
-    return dict(derive(wire, request, response).attributes)
 
 
 def _referred(attributes: Mapping[str, Any], exchanges: Sequence[RecordedExchange]) -> RecordedExchange:

@@ -25,6 +25,7 @@ from playhead_replay.command import Command
 from playhead_replay.exchanges import RecordedExchange, exchanges_of
 from playhead_replay.forks.linked import linked
 from playhead_replay.inbound import InboundRequest, requests_of
+from playhead_replay.meaning import tell_calls
 from playhead_replay.messages import Messages, messages_of
 from playhead_replay.outputs import Outputs
 from playhead_replay.prices import Cost, cost_of
@@ -37,6 +38,7 @@ from playhead_semconv import events as e
 from playhead_semconv.counts import count_in
 from playhead_semconv.errors import CorruptTape, TapeMissing
 from playhead_semconv.facts import Content
+from playhead_semconv.ranges import without
 from playhead_semconv.seams import Tape
 from playhead_semconv.slices import AGED_OUT, SlicedTape, served, slice_of, without_parts
 from playhead_semconv.tapes import IndexedTape
@@ -97,25 +99,6 @@ class AgedTape(Protocol):
     def aged(self) -> list[tuple[int, int]]:
         """Ranges of numbers, first and last included."""
         ...
-
-
-def without(
-    ranges: Iterable[tuple[int, int]], others: Sequence[tuple[int, int]]
-) -> Iterator[tuple[int, int]]:
-    """What of ``ranges`` is in none of the others; both ascend."""
-    rest = iter(others)
-    other = next(rest, None)
-    for first, last in ranges:
-        while other is not None and other[0] <= last:
-            if other[1] >= first:
-                if other[0] > first:
-                    yield first, other[0] - 1
-                first = other[1] + 1
-            if first > last:
-                break
-            other = next(rest, None)
-        if first <= last:
-            yield first, last
 
 
 class HeldTape(IndexedTape):
@@ -301,6 +284,8 @@ class Run:
             agent = str(at.get(a.PLAYHEAD_RUN_AGENT, ""))
             status = _status_of(tapes[0])
         gaps = [gap for tape in tapes for gap in gaps_of(tape)]
+        steps = number_steps(roots)
+        tell_calls(steps, exchanges)
         return cls(
             trace_id,
             trace_id,
@@ -311,7 +296,7 @@ class Run:
             started_ns,
             ended_ns,
             roots,
-            number_steps(roots),
+            steps,
             exchanges,
             tapes,
             gaps,

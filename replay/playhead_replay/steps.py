@@ -66,6 +66,8 @@ def number_steps(roots: Iterable[Span]) -> list[Step]:
 def _steps_in(span: Span, enclosing: Step | None) -> Iterator[Step]:
     if is_logical(span.attributes):
         enclosing = Step(0, span)
+        if is_request(span):  # its bytes have told what it means
+            enclosing.attempts.append(span)
         yield enclosing
     elif is_request(span):
         if enclosing is None:

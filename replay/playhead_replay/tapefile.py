@@ -15,16 +15,19 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import msgspec
+from blake3 import blake3
 
 from playhead_replay.written import written
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.custody import Link, Part, Signature
 from playhead_semconv.errors import CorruptTape, TapeMissing
-from playhead_semconv.facts import Fact
+from playhead_semconv.facts import Fact, digest_of
 from playhead_semconv.frames import (
+    CHAINED,
     WHOLE,
     Footer,
     Header,
@@ -61,6 +64,13 @@ class TapeFile:
     """Attributes of the OTel resource, by process instance."""
     damage: str = ""
     """Why reading stopped before the end of the file; empty when the file is whole."""
+    chains: dict[bytes, Sequence[Link]] = field(default_factory=dict[bytes, Sequence[Link]])
+    """The links of each chain that is in it, by process instance."""
+    parts: dict[bytes, Part] = field(default_factory=dict[bytes, Part])
+    """How its facts relate to these, by process instance, where they are not simply theirs."""
+    signature: Signature | None = None
+    digest: bytes = b""
+    """BLAKE3 of all that stands before the signature."""
 
     @property
     def tape(self) -> IndexedTape:
@@ -68,26 +78,44 @@ class TapeFile:
         return self.tapes[0] if self.tapes else MemoryTape([])
 
 
+class Keeper(Protocol):
+    """Knows the chains of what is written to a file."""
+
+    def take(self, fact: Fact) -> None:
+        """A fact as it is written; those of a process come in their order."""
+        ...
+
+    def records(self) -> Iterable[Link | Part]:
+        """What is said of all that was taken."""
+        ...
+
+    def sign(self, facts: int, spans: int, digest: bytes) -> Signature | None:
+        """A signature over a file of so many facts and spans whose bytes so far have this digest."""
+        ...
+
+
 def write_tape_file(
     path: Path,
     tape: Tape | Sequence[Tape],
     spans: Iterable[bytes] = (),
     resources: Mapping[bytes, Mapping[str, Any]] | None = None,
+    keeper: Keeper | None = None,
 ) -> int:
     """Write the tapes of a run and finished ``spans`` to ``path``, readable by the owner only.
 
     ``resources``: attributes of the OTel resource by process instance. The file stands alone: content
     that only the tape's reader could resolve is written out. It appears under its name when it is
-    whole. Returns its size in bytes.
+    whole. ``keeper``: whoever has the chains of the tapes; the file has them then. Returns its size in
+    bytes.
     """
     tapes = list(tape) if isinstance(tape, Sequence) else [tape]
     with written(path) as file:
         counted = _Counted(file)
         if path.name.endswith(COMPRESSED):
             with gzip.GzipFile("", "wb", LEVEL, counted, mtime=0) as packed:  # type: ignore[arg-type]
-                _write(packed, tapes, spans, resources or {})
+                _write(_Digested(packed), tapes, spans, resources or {}, keeper)
         else:
-            _write(counted, tapes, spans, resources or {})
+            _write(_Digested(counted), tapes, spans, resources or {}, keeper)
     return counted.size
 
 
@@ -106,24 +134,50 @@ class _Counted:
         self._file.flush()
 
 
+class _Digested:
+    """Frames that are written, and the digest of all of them."""
+
+    def __init__(self, file: _Counted | gzip.GzipFile) -> None:
+        self._file = file
+        self._hasher = blake3()
+
+    def write(self, data: bytes) -> None:
+        self._hasher.update(data)
+        self._file.write(data)
+
+    def digest(self) -> bytes:
+        return self._hasher.digest()
+
+
 def _write(
-    file: _Counted | gzip.GzipFile,
+    file: _Digested,
     tapes: list[Tape],
     spans: Iterable[bytes],
     resources: Mapping[bytes, Mapping[str, Any]],
+    keeper: Keeper | None,
 ) -> None:
-    facts = finished = 0
-    file.write(WHOLE)
+    facts = finished = links = 0
+    file.write(WHOLE if keeper is None else CHAINED)
     for tape in tapes:
         resource = dict(resources.get(tape.instance, {}))
         file.write(encode(Header(tape.instance, time.time_ns(), resource=resource)))
         for fact in standing_alone(tape):
             facts += 1
             file.write(encode(fact))
+            if keeper is not None:
+                keeper.take(fact)
     for otlp in spans:
         finished += 1
         file.write(encode(SpanRecord(otlp)))
-    file.write(encode(Footer(facts, finished)))
+    if keeper is not None:
+        for record in keeper.records():
+            links += 1
+            file.write(encode(record))
+        signature = keeper.sign(facts, finished, file.digest())
+        if signature is not None:
+            links += 1
+            file.write(encode(signature))
+    file.write(encode(Footer(facts, finished, links)))
 
 
 def standing_alone(tape: Tape) -> Iterator[Fact]:
@@ -157,7 +211,7 @@ def read_tape_file(path: Path) -> TapeFile:
             data = frames_of(from_text(text, path.name))
         except (OverflowError, TypeError, ValueError) as problem:
             raise CorruptTape(f"{path.name} holds what no tape does: {problem}") from None
-    found = _file_of(gather(data, scan_whole(data, path.name), path.name))
+    found = _file_of(data, gather(data, scan_whole(data, path.name), path.name))
     if problem:
         raise CorruptTape(f"{path.name} is damaged: {problem}", cause="its compressed bytes are cut")
     return found
@@ -174,7 +228,7 @@ def read_unfinished(path: Path) -> TapeFile:
     if scan.too_new:
         raise too_new(path.name, scan.too_new)
     damage = f"{path.name} ends at byte {scan.end}: {scan.problem or problem}"
-    return _file_of(found, damage if scan.torn or problem else "")
+    return _file_of(data, found, damage if scan.torn or problem else "")
 
 
 def laid_out(facts: Iterable[Fact]) -> Sequence[Fact]:
@@ -239,5 +293,15 @@ def _mapped(file: IO[bytes]) -> memoryview:
     return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
-def _file_of(found: Gathered, damage: str = "") -> TapeFile:
-    return TapeFile(found.tapes, found.spans, found.resources, damage)
+def _file_of(data: memoryview | bytes, found: Gathered, damage: str = "") -> TapeFile:
+    at, signature = found.signature or (0, None)
+    return TapeFile(
+        found.tapes,
+        found.spans,
+        found.resources,
+        damage,
+        found.chains,
+        found.parts,
+        signature,
+        digest_of(memoryview(data)[:at]) if signature is not None else b"",
+    )

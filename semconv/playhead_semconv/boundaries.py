@@ -81,6 +81,7 @@ BOUNDARIES: Final[tuple[Boundary, ...]] = (
         "every recording has it",
         ("threading.Thread.start", "threading.Thread._bootstrap_inner"),
         at_start=("lane_hooks:hook_threads",),
+        on_import=(("eventlet.patcher", "held_imports:before_eventlet"),),
     ),
     Boundary(
         "lanes.executors",
@@ -586,18 +587,18 @@ def selected(level: Level, changes: str = "", disabled: Iterable[str] = ()) -> t
     """The rows that a recording at ``level`` installs.
 
     ``changes``: the setting ``boundaries``: ``+clock,-http.urllib3``. ``disabled``: names that are left
-    out where they are rows that can be; others mean somebody else's.
+    out where they are rows that can be, and ``changes`` does not add them; others mean somebody else's.
     `ConfigurationError` for a name that is no row, and for a row that cannot be chosen.
 
     >>> [row.name for row in selected("exchanges", "+clock", ["grpc"]) if row.name[:2] in ("cl", "gr")]
     ['grpc.aio', 'clock']
     """
     chosen = {row.name: has(level, row) for row in BOUNDARIES}
-    for sign, name in parse(changes):
-        chosen[name] = sign == "+"
     for name in disabled:
         if name in BY_NAME and BY_NAME[name].choice == "choice":
             chosen[name] = False
+    for sign, name in parse(changes):
+        chosen[name] = sign == "+"
     return tuple(row for row in BOUNDARIES if chosen[row.name])
 
 

@@ -17,6 +17,8 @@ Value: TypeAlias = str | int | float | bool | bytes | list[Any] | dict[str, Any]
 
 SCHEMA_VERSION = 1
 """Version of the facts on tape. Fields are only ever added, at the end."""
+DERIVER_VERSION = 1
+"""Raised where the same bytes come to mean more, so that what is stored can be derived anew."""
 
 
 def digest_of(data: bytes | bytearray | memoryview) -> bytes:

@@ -7,6 +7,7 @@ payload (MessagePack of one `Record`), little-endian. The first record is a `Hea
   end anywhere; where its writer died it ends in zeros or in half a frame.
 * Version 2 (`WHOLE`) is a file that was written as one: each process of a run begins with its `Header`,
   and a `Footer` says that nothing is missing.
+* Version 3 (`CHAINED`) is such a file that has the chains of its processes, and a signature perhaps.
 
 `Scan` stops at what it cannot read and says where and why. docs/tape-format.md is for other readers.
 """
@@ -22,13 +23,15 @@ from typing import TypeAlias, TypeVar, overload
 
 import msgspec
 
+from playhead_semconv.custody import Link, Part, Signature
 from playhead_semconv.errors import CorruptTape, TapeTooNew
 from playhead_semconv.facts import SCHEMA_VERSION, Fact
 
 NAME = b"playhead-tape\x00"
 MAGIC = NAME + b"1\n"
 WHOLE = NAME + b"2\n"
-VERSION = 2
+CHAINED = NAME + b"3\n"
+VERSION = 3
 """The highest version of files that is read here."""
 
 HEAD = struct.Struct("<II")
@@ -52,13 +55,15 @@ class SpanRecord(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 
 class Footer(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """Last record of a file of version 2: how many it holds."""
+    """Last record of a file of version 2 or 3: how many it holds."""
 
     facts: int
     spans: int
+    links: int = 0
+    """Of chains; and what else is said of custody."""
 
 
-_BEGINNINGS = re.compile(rb"[\x90-\x9f][\x00-\x03]", re.DOTALL)
+_BEGINNINGS = re.compile(rb"[\x90-\x9f][\x00-\x06]", re.DOTALL)
 """How the payload of a record begins: an array, and its tag."""
 
 FACT, SPAN = 0, 1
@@ -66,7 +71,10 @@ FACT, SPAN = 0, 1
 
 CHECKED_TIMES = 16
 
-Record: TypeAlias = Fact | SpanRecord | Header | Footer
+Plain: TypeAlias = Fact | SpanRecord | Header | Footer
+"""Records of every version."""
+Custody: TypeAlias = Link | Part | Signature
+Record: TypeAlias = Plain | Custody
 T = TypeVar("T")
 
 _encoder = msgspec.msgpack.Encoder()
@@ -98,6 +106,7 @@ class Scan:
         self.too_new = 0
         self.facts = 0
         self.spans = 0
+        self.links = 0
         self._footer: Footer | None = None
 
     def __iter__(self) -> Iterator[tuple[int, Record]]:
@@ -153,13 +162,18 @@ class Scan:
             self.spans += 1
         elif isinstance(record, Footer):
             self._footer = record
+        elif not isinstance(record, Header):
+            self.links += 1
 
     def _check_footer(self) -> None:
         if self._footer is None:
             self._stop("the file ends before its footer")
-        elif self._footer != Footer(self.facts, self.spans):
-            counted = f"{self._footer.facts} facts and {self._footer.spans} spans"
-            self._stop(f"the footer counts {counted}, there are {self.facts} and {self.spans}")
+        elif self._footer != Footer(self.facts, self.spans, self.links):
+            told = self._footer
+            self._stop(
+                f"the footer counts {told.facts} facts, {told.spans} spans and {told.links} links,"
+                f" there are {self.facts}, {self.spans} and {self.links}"
+            )
 
     def _stop(self, problem: str, torn: bool = True) -> None:
         self.torn, self.problem = torn, problem

@@ -32,7 +32,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape, TapeError
 from playhead_semconv.facts import Content, Delivery, ExchangeId, Fact, digest_of
-from playhead_semconv.frames import Footer, Header, Record, SpanRecord, too_new
+from playhead_semconv.frames import Footer, Header, Plain, SpanRecord, too_new
 
 FIRST_LINE = "playhead tape, text 1\n"
 _BEGINNING = "playhead tape, text "
@@ -61,14 +61,14 @@ def lane_of(name: str) -> int:
     return int.from_bytes(digest_of(name.encode())[:8]) >> 1
 
 
-def to_text(records: Iterable[Record]) -> str:
+def to_text(records: Iterable[Plain]) -> str:
     """The text form of the records of a tape file."""
     writer = _Writer()
     objects = (json.dumps(writer.object(one), indent=1, ensure_ascii=False) for one in records)
     return FIRST_LINE + "".join(f"{text}\n" for text in objects)
 
 
-def from_text(text: str, name: str = "tape") -> Iterator[Record]:
+def from_text(text: str, name: str = "tape") -> Iterator[Plain]:
     """The records of a text form. `CorruptTape` with the line where it is none, `TapeTooNew`."""
     if not text.startswith(FIRST_LINE):
         first = text.partition("\n")[0]
@@ -108,13 +108,12 @@ class _Context:
 
     def __init__(self) -> None:
         self.instance = b""
-        self.trace_id = b""
         self.seq = 0
         self.time_ns = 0
         self.lanes: dict[int, str] = {}
 
     def passed(self, fact: Fact) -> None:
-        self.instance, self.trace_id = fact.instance, fact.trace_id
+        self.instance = fact.instance
         self.seq, self.time_ns = fact.seq + 1, fact.time_ns + STEP_NS
         if fact.name == e.PLAYHEAD_LANE and a.PLAYHEAD_LANE_NAME in fact.attributes:
             self.lanes[fact.lane] = str(fact.attributes[a.PLAYHEAD_LANE_NAME])
@@ -124,7 +123,7 @@ class _Writer:
     def __init__(self) -> None:
         self._context = _Context()
 
-    def object(self, record: Record) -> dict[str, Any]:
+    def object(self, record: Plain) -> dict[str, Any]:
         if isinstance(record, Header):
             self._context.instance, self._context.time_ns = record.instance, record.created_ns
             return {
@@ -178,7 +177,7 @@ class _Reader:
     def __init__(self) -> None:
         self._context = _Context()
 
-    def record(self, found: dict[str, Any]) -> Record:
+    def record(self, found: dict[str, Any]) -> Plain:
         if "header" in found:
             self._context.instance = bytes.fromhex(found["header"])
             self._context.time_ns = int(found["created_ns"])

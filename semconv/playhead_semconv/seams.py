@@ -41,6 +41,10 @@ class Outlet(Protocol):
         """An OTel `SpanProcessor` that keeps finished spans, sampled or not."""
         ...
 
+    def import_all(self) -> None:
+        """Import in this thread what its own threads import when they need it first."""
+        ...
+
     def flush(self, timeout_s: float) -> bool:
         """Deliver what is there; False if something is still undelivered after ``timeout_s``."""
         ...

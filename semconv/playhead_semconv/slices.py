@@ -8,6 +8,7 @@ requests that belong to the run. What is left of a process without them is the p
 from __future__ import annotations
 
 import sys
+from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -50,9 +51,11 @@ class PartialTape(IndexedTape):
 class SlicedTape(IndexedTape):
     """Some facts of a tape, numbered anew. What was lost of them stays a hole; bytes are the tape's."""
 
-    def __init__(self, tape: Tape, facts: Sequence[Fact]) -> None:
+    def __init__(self, tape: Tape, facts: Sequence[Fact], origins: Sequence[int] = ()) -> None:
+        """``origins``: which number each of ``facts`` has on ``tape``, -1 where it is not there."""
         super().__init__(facts, tape.instance)
         self._tape = tape
+        self.origins = array("q", origins)
 
     def read(self, content: Content) -> bytes:
         """The bytes of a content, wherever on the whole tape they stand."""
@@ -86,7 +89,7 @@ def slice_of(tape: T, trace_id: bytes) -> T | SlicedTape:
     if not wanted:
         own = [one for one in facts if one.lane not in roots]
         aged = tape.aged() if isinstance(tape, IndexedTape) else []
-        return SlicedTape(tape, _numbered(tape, own, [], aged))
+        return SlicedTape(tape, *_numbered(tape, own, [], aged))
     own: list[Fact] = []
     for fact in facts:
         root = roots.get(fact.lane)
@@ -99,7 +102,7 @@ def slice_of(tape: T, trace_id: bytes) -> T | SlicedTape:
     spared = [(boot_end, first)]
     if ended == wanted:
         spared.append((max(one.seq for one in own if roots.get(one.lane) in wanted), sys.maxsize))
-    return SlicedTape(tape, _numbered(tape, own, spared))
+    return SlicedTape(tape, *_numbered(tape, own, spared))
 
 
 def roots_of(facts: Sequence[Fact]) -> dict[int, int]:
@@ -167,10 +170,11 @@ def _numbered(
     kept: Sequence[Fact],
     spared: Sequence[tuple[int, int]],
     aged: Sequence[tuple[int, int]] = (),
-) -> list[Fact]:
+) -> tuple[list[Fact], list[int]]:
     """``kept`` numbered from 0; facts that were lost outside of the ``spared`` ranges leave a hole.
 
-    So do those that have ``aged`` out; a fact behind such a hole declares it.
+    So do those that have ``aged`` out; a fact behind such a hole declares it. Beside them the number
+    that each has on ``tape``, -1 for those that declare something.
     """
     lost = (
         (first, last)
@@ -179,6 +183,7 @@ def _numbered(
     )
     lost_holes, aged_holes = _Holes(lost), _Holes(aged)
     numbered: list[Fact] = []
+    origins: list[int] = []
     number = 0
     for fact in kept:
         number += lost_holes.before(fact.seq)
@@ -192,13 +197,15 @@ def _numbered(
             }
             gap = Fact(fact.time_ns, 0, e.PLAYHEAD_GAP, attributes=said)
             numbered.append(msgspec.structs.replace(gap, instance=fact.instance, seq=number))
+            origins.append(-1)
             number += 1
         attributes = fact.attributes
         if a.PLAYHEAD_PROCESS_LAST_SEQ in attributes:
             attributes = {**attributes, a.PLAYHEAD_PROCESS_LAST_SEQ: number}
         numbered.append(msgspec.structs.replace(fact, seq=number, attributes=attributes))
+        origins.append(fact.seq)
         number += 1
-    return numbered
+    return numbered, origins
 
 
 class _Holes:

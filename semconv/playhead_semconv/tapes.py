@@ -11,14 +11,16 @@ from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.custody import Link, Part, Signature
 from playhead_semconv.errors import CorruptTape, MalformedOtlp, TapeError, TapeGap
 from playhead_semconv.facts import Content, Exchange, ExchangeId, Fact, digest_of
 from playhead_semconv.folds import fold_exchanges
-from playhead_semconv.frames import MAGIC, Frames, Header, Record, SpanRecord, encode
+from playhead_semconv.frames import MAGIC, Footer, Frames, Header, Record, SpanRecord, encode
 from playhead_semconv.shapes import check_shape
 
 KEPT_BYTES = 8 << 20
@@ -26,6 +28,9 @@ KEPT_BYTES = 8 << 20
 
 KEPT_EXCHANGES = 64
 """Exchanges that were folded last and are kept."""
+
+MOST_DISORDER = 100
+"""Facts out of their order that are told."""
 
 MOST_PROCESSES = 10_000
 """In one file."""
@@ -43,7 +48,10 @@ class IndexedTape:
         self._whole: OrderedDict[bytes, bytes] = OrderedDict()
         self._whole_bytes = 0
         self._folded: OrderedDict[ExchangeId, Exchange] = OrderedDict()
+        self.disorder: list[int] = []
+        """Numbers of facts that stood behind a later one, or twice; the first of them."""
         if not self._index(facts):
+            self.disorder = list(islice(_disorder(facts), MOST_DISORDER))
             self._index(_in_order(facts))
 
     def _index(self, facts: Sequence[Fact]) -> bool:
@@ -237,6 +245,12 @@ class Gathered:
     """Finished spans, OTLP `ResourceSpans` bytes of one span each."""
     resources: dict[bytes, dict[str, Any]]
     """Attributes of the OTel resource, by process instance."""
+    chains: dict[bytes, Sequence[Link]]
+    """The links of each chain that the file has, by process instance."""
+    parts: dict[bytes, Part]
+    """By the process as the file calls it."""
+    signature: tuple[int, Signature] | None
+    """And where its record begins."""
 
 
 def gather(
@@ -249,8 +263,16 @@ def gather(
     facts: dict[bytes, Frames[Fact]] = {}
     resources: dict[bytes, dict[str, Any]] = {}
     spans = Frames(data, _otlp)
+    chains: dict[bytes, Frames[Link]] = {}
+    parts: dict[bytes, Part] = {}
+    signature: tuple[int, Signature] | None = None
     of = b""
     for offset, record in found:
+        if signature is not None and not isinstance(record, Footer):
+            raise CorruptTape(
+                f"{name} is damaged at byte {offset}: something stands behind its signature",
+                cause="a signature is of what stands before it",
+            )
         if isinstance(record, Fact):
             try:
                 check_shape(record)
@@ -266,9 +288,16 @@ def gather(
             of = record.instance
             facts.setdefault(of, facts_at(data))
             resources[of] = dict(record.resource)
-        if len(facts) > MOST_PROCESSES:
+        elif isinstance(record, Link):
+            chains.setdefault(record.instance, Frames(data, _link)).append(offset)
+        elif isinstance(record, Part):
+            parts[record.instance] = record
+        elif isinstance(record, Signature):
+            signature = offset, record
+        if max(len(facts), len(chains), len(parts)) > MOST_PROCESSES:
             raise CorruptTape(f"{name} has facts of more than {MOST_PROCESSES} processes")
-    return Gathered([IndexedTape(some, instance) for instance, some in facts.items()], spans, resources)
+    tapes = [IndexedTape(some, instance) for instance, some in facts.items()]
+    return Gathered(tapes, spans, resources, dict(chains), parts, signature)
 
 
 def facts_at(data: bytes | memoryview, offsets: Iterable[int] = ()) -> Frames[Fact]:
@@ -286,9 +315,22 @@ def _fact(record: Record) -> Fact:
     return record
 
 
+def _link(record: Record) -> Link:
+    assert isinstance(record, Link)
+    return record
+
+
 def _otlp(record: Record) -> bytes:
     assert isinstance(record, SpanRecord)
     return record.otlp
+
+
+def _disorder(facts: Iterable[Fact]) -> Iterator[int]:
+    last = -1
+    for fact in facts:
+        if fact.seq <= last:
+            yield fact.seq
+        last = max(last, fact.seq)
 
 
 def _in_order(facts: Sequence[Fact]) -> Sequence[Fact]:

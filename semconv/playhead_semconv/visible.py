@@ -26,6 +26,15 @@ def visible(text: str) -> str:
     return _HIDDEN.sub(_spelt, text) if _HIDDEN.search(text) else text
 
 
+def in_one_line(text: str) -> str:
+    r"""As `visible`; newlines are spelt out, too.
+
+    >>> in_one_line("a\nb")
+    'a\\u000ab'
+    """
+    return _HIDDEN_OR_LINES.sub(_spelt, text)
+
+
 def hidden_at(text: str, *, lines: bool = False) -> list[tuple[int, str]]:
     """The places of such characters, ascending, and what stands for each. ``lines``: newlines, too."""
     pattern = _HIDDEN_OR_LINES if lines else _HIDDEN

@@ -20,8 +20,11 @@ def versions(ending: str) -> list[int]:
     return sorted(int(path.name[6:].partition(".")[0]) for path in STORES.glob(f"store-*{ending}"))
 
 
-def is_brought_to_this_version(store: Upkeep, again: Callable[[], Upkeep]) -> None:
-    """All of it is there and goes on being used; ``again`` opens it for writing."""
+def is_brought_to_this_version(store: Upkeep, again: Callable[[], Upkeep], chained: bool) -> None:
+    """All of it is there and goes on being used; ``again`` opens it for writing.
+
+    ``chained``: it is of a version that had chains.
+    """
     assert list(store.tape(INSTANCE).facts()) == facts_of(INSTANCE, range(40))
     assert list(store.spans(INSTANCE)) == [span_of(INSTANCE, one, text="second") for one in (1, 2)]
     assert list(store.spans(TRACE)) == [*EARLY, LATER]
@@ -30,6 +33,7 @@ def is_brought_to_this_version(store: Upkeep, again: Callable[[], Upkeep]) -> No
     store.close()
     writer = again()
     assert list(writer.verify()) == []
+    assert writer.not_chained() == (0 if chained else 1)
     assert writer.commit(Batch([*EARLY, LATER, span_of(TRACE, 9)])).spans_new == 1
     while writer.index():
         pass

@@ -147,6 +147,13 @@ def test_its_replay_is_identical(program, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_no_thread_of_ours_imports_while_eventlet_holds_the_lock_of_all_imports(tmp_path):
+    done = run(
+        [sys.executable, "eventlet_beside_imports.py"], tmp_path, PLAYHEAD_ENDPOINT="http://localhost:9"
+    )
+    assert (done.returncode, done.stdout) == (3, "patched\n"), done.stderr
+
+
 @pytest.mark.parametrize("program", ["gevent_program", "eventlet_program"])
 def test_a_replay_among_greenlets_ends(program, tmp_path):
     """It runs as it likes: what it does otherwise is in the report."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 import venv
 from pathlib import Path
 
@@ -15,12 +16,16 @@ ROOMS = ("semconv", "instrumentation", "exporter", "receiver", "replay", "checkp
 CHANGED = {"openai", "anthropic", "httpx", "httpx2", "httpcore", "httpcore2"}
 """What an old SDK may want in another version than the one that is pinned."""
 
+
+def declared(room: str) -> list[str]:
+    """What a room needs of others."""
+    project = tomllib.loads((ROOT / room / "pyproject.toml").read_text("utf-8"))["project"]
+    return [one for one in project["dependencies"] if not one.startswith("playhead")]
+
+
 NEEDED = (
-    "blake3",
-    "msgspec",
-    "wrapt",
-    "opentelemetry-sdk",
-    "opentelemetry-instrumentation",
+    *declared("semconv"),
+    *declared("instrumentation"),
     "pytest",
     "pytest-timeout",
     "pytest-xdist",

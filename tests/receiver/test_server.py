@@ -218,6 +218,8 @@ def _listens(address: tuple[str, int]) -> bool:
         socket.create_connection(address).close()
     except ConnectionRefusedError:
         return False
+    except ConnectionResetError:  # it closes just now
+        return True
     return True
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.handmade import INSTANCE, MAIN, NOW_INSTANCE, TRACE, HandMade
 
+from playhead_receiver.store import Batch, open_store
+from playhead_receiver.transfer import Material
 from playhead_replay import Run, read_tape_file, write_tape_file
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
@@ -27,11 +30,13 @@ class Reader:
         line, _, _ = data.partition(b"\n")
         assert line.startswith(b"playhead-tape\x00"), "no tape"
         self.version = int(line[14:])
-        assert self.version in (1, 2), "a later version"
+        assert self.version in (1, 2, 3), "a later version"
         self.processes: dict[bytes, dict[str, Any]] = {}
         self.facts: dict[bytes, dict[int, list[Any]]] = {}
         self.spans: list[bytes] = []
         self.footer: list[int] | None = None
+        self.digests: dict[bytes, dict[int, bytes]] = {}
+        self.links: dict[bytes, list[list[Any]]] = {}
         at = 16
         while at < len(data):
             length, crc = struct.unpack_from("<II", data, at)
@@ -40,22 +45,50 @@ class Reader:
             payload = data[at + 8 : at + 8 + length]
             assert len(payload) == length > 0, f"cut at byte {at}"
             assert zlib.crc32(payload) == crc, f"damaged at byte {at}"
-            self.take(msgspec.msgpack.decode(payload))
+            self.take(msgspec.msgpack.decode(payload), payload)
             at += 8 + length
-        counted = [sum(map(len, self.facts.values())), len(self.spans)]
+        counted = [
+            sum(map(len, self.facts.values())),
+            len(self.spans),
+            sum(map(len, self.links.values())),
+        ]
         assert self.version == 1 or self.footer == counted, "cut"
 
-    def take(self, record: list[Any]) -> None:
+    def take(self, record: list[Any], payload: bytes) -> None:
         kind, *fields = record
         if kind == 2:
             self.processes[fields[0]] = fields[3]
             self.facts.setdefault(fields[0], {})
         elif kind == 0:
             self.facts[fields[9]][fields[10]] = fields
+            body = fields[8]
+            if body is not None and body[2] is not None and len(body[2]) > 65_536:
+                body = [*body[:2], [digest_of(body[2])], *body[3:]]
+                payload = msgspec.msgpack.encode([0, *fields[:8], body, *fields[9:]])
+            self.digests.setdefault(fields[9], {})[fields[10]] = digest_of(payload)
         elif kind == 1:
             self.spans.append(fields[0])
         elif kind == 3:
-            self.footer = fields[:2]
+            self.footer = [*fields, 0][:3]
+        elif kind == 4:
+            self.links.setdefault(fields[0], []).append(fields[1:])
+
+    def check(self, instance: bytes) -> int:
+        """Hold the facts of a process against its chain; how many are covered."""
+        before = digest_of(b"playhead-chain\0" + instance)
+        expected: dict[int, bytes] = {}
+        for said, digest, link, digests in self.links[instance]:
+            assert link == digest_of(before + digest + said), "no link of this chain"
+            assert digest == digest_of(digests), "other digests"
+            what, ranges, _, _ = msgspec.msgpack.decode(said)
+            numbers = [seq for first, last in ranges for seq in range(first, last + 1)]
+            if what == "came":
+                assert not expected.keys() & set(numbers), "twice"
+            if digests:
+                expected |= {seq: digests[at * 32 : at * 32 + 32] for at, seq in enumerate(numbers)}
+            before = link
+        assert self.digests[instance] == expected
+        return len(expected)
 
     def content(self, instance: bytes, content: list[Any]) -> bytes:
         digest, _, inline, base, base_bytes = content
@@ -123,6 +156,21 @@ def test_a_reader_that_was_written_from_the_document_reads_a_tape(tmp_path: Path
     assert [ResourceSpans.FromString(otlp).scope_spans[0].spans[0].span_id for otlp in found.spans] == [
         span.span_id for span in made.spans
     ]
+
+
+def test_a_reader_that_was_written_from_the_document_checks_a_chain(tmp_path: Path):
+    made, path = recorded(), tmp_path / "run.tape"
+    made.fact(e.PLAYHEAD_EFFECT, body=Content.of(bytes(200_000)))
+    with closing(open_store(tmp_path)) as store:
+        for at in range(0, len(made.facts), 4):
+            store.commit(Batch(facts=made.facts[at : at + 4]))
+        Material.of_store(store, TRACE.hex()).write_tape(path)
+    found = Reader(path.read_bytes())
+    assert found.version == 3
+    assert found.check(INSTANCE) == len(made.facts)
+    found.digests[INSTANCE][3] = bytes(32)
+    with pytest.raises(AssertionError):
+        found.check(INSTANCE)
 
 
 def test_a_tape_of_version_1_is_read(tmp_path: Path):

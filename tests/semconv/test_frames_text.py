@@ -16,8 +16,8 @@ MAIN = lane_of("main")
 
 
 def fact(seq: int, name: str = e.PLAYHEAD_EFFECT, **fields: object) -> Fact:
-    given = {"time_ns": HEADER.created_ns + seq * 1_000_000, "lane": MAIN, **fields}
-    return Fact(name=name, instance=HEADER.instance, seq=seq, **given)  # pyright: ignore
+    given = {"time_ns": HEADER.created_ns + seq * 1_000_000, "lane": MAIN, "instance": HEADER.instance}
+    return Fact(name=name, seq=seq, **(given | fields))  # pyright: ignore
 
 
 def test_what_is_written_is_what_people_read():
@@ -119,5 +119,51 @@ def test_damage_is_named_by_its_line():
         list(from_text(text.replace('"lane"', '"lain"'), "golden.tape"))
     with pytest.raises(CorruptTape, match="damaged at line"):
         list(from_text(text[:-3]))
-    with pytest.raises(TapeTooNew, match="format 9"):
+    with pytest.raises(TapeTooNew, match="format 9") as later:
         list(from_text(text.replace("text 1", "text 9", 1)))
+    assert later.value.hint == (
+        "read it with that version, or upgrade: pip install --upgrade playhead-receiver"
+    )
+    for other in ("text 9", "playhead tape, text nine", ""):
+        with pytest.raises(CorruptTape, match="in a form that is not known here"):
+            list(from_text(f"{other}\n{{}}"))
+    # What is no JSON is named by its own line, what is none of our records by the line where it begins.
+    with pytest.raises(CorruptTape, match=r"damaged at line 13: Expecting"):
+        list(from_text(text.replace('"content"', "content")))
+    of_bytes = to_text([HEADER, fact(0, attributes={"a": b"bytes"})])
+    with pytest.raises(CorruptTape, match="damaged at line"):
+        list(from_text(of_bytes.replace("Ynl0ZXM=", "Yn_l0ZXM=")))
+
+
+def test_what_follows_from_what_came_before_is_not_written():
+    lane = fact(0, e.PLAYHEAD_LANE, attributes={a.PLAYHEAD_LANE_NAME: "main"})
+    traced = {"trace_id": b"\x01" * 16}
+    other = b"\x03" * 16
+    records = [
+        HEADER,
+        lane,
+        fact(1, **traced),
+        fact(2, **traced),
+        fact(3),
+        fact(7, instance=other, exchange=ExchangeId(MAIN, "mcp/tools", 3)),
+    ]
+    text = to_text(records)
+    decoder, found, at = json.JSONDecoder(), [], len(FIRST_LINE)
+    while at < len(text):
+        one, at = decoder.raw_decode(text, at)
+        found.append(one)
+        at += 1
+    assert "seq" not in found[1] and "trace" not in found[1]
+    assert [sorted(one.keys() & {"seq", "trace", "instance", "exchange"}) for one in found[2:]] == [
+        ["trace"],
+        ["trace"],
+        [],
+        ["exchange", "instance", "seq"],
+    ]
+    assert list(from_text(text)) == records
+
+
+def test_lanes_have_the_numbers_of_recordings():
+    for name in ("main", "worker", "task 7"):
+        assert lane_of(name) == int.from_bytes(digest_of(name.encode())[:8]) >> 1
+    assert lane_of("main").bit_length() <= 63

@@ -4,12 +4,16 @@ import base64
 import hashlib
 import json
 import uuid
+import zlib
+from typing import Any
 
 import pytest
 
 from playhead_semconv.secrets import FIELDS, SHAPES, Finder, mask, masked, replaced
 from playhead_semconv.secrets.fields import styles
 from playhead_semconv.secrets.finder import Kind
+from playhead_semconv.secrets.scrubbing import scrubber
+from playhead_semconv.secrets.spellings import SHORTEST_CODED, spellings, those_told, told
 
 VALUE = "s3cr3t-0123456789-value"
 BODY = "0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0u1V2w3X4y5Z"
@@ -177,3 +181,119 @@ def test_values_learnt_after_the_first_search_are_found():
         value = b"%02d-learnt-later" % number
         finder.add([value])
         assert [one.kind for one in finder.find(b"<" + value + b">")] == [Kind.KNOWN]
+
+
+@pytest.mark.parametrize("size", range(SHORTEST_CODED, SHORTEST_CODED + 7))
+@pytest.mark.parametrize("before", range(3))
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_in_base64_all_that_only_a_value_decides_is_looked_for(size: int, before: int, encode: Any):
+    value = "".join(chr(0x21 + 5 * number % 90) for number in range(size))
+    sides = [
+        encode(bytes([one]) * before + value.encode() + bytes([one]) * 3)[: (before + size + 3) // 3 * 4]
+        for one in (0x00, 0xFF)
+    ]
+    same = [left == right for left, right in zip(*sides, strict=False)]
+    first = same.index(True)
+    last = len(same) - same[::-1].index(True)
+    assert sides[0][first:last] in set(spellings(value))
+
+
+def test_a_shorter_value_is_not_looked_for_in_base64():
+    short = "a1b2c3d4e5f"
+    assert len(short) == SHORTEST_CODED - 1
+    assert not any(base64.b64encode(short.encode())[:12] in one for one in spellings(short))
+
+
+def test_what_may_become_a_shape_at_the_end_is_told_wherever_it_begins():
+    for lead in (b"", b'{"content": "use ', b"a key: "):
+        begun = lead + b"sk-proj-0aB1cD"
+        (span,) = Finder().find(begun)
+        assert (span.kind, begun[span.begin : span.end]) == (Kind.UNSURE, b"sk-proj-0aB1cD")
+    far = b"sk-proj-" + b"0aB1cD2e" * 3
+    assert [one.kind for one in Finder().find(b"x " + far)] == [Kind.SHAPE]
+
+
+@pytest.mark.parametrize("cut", [31, 40, 80, 120, -25])
+def test_a_private_key_goes_on_over_lines_into_the_next_piece(cut: int):
+    lines = "\n".join(BODY for _ in range(4))
+    key = f"-----BEGIN PRIVATE KEY-----\n{lines}\n-----END PRIVATE KEY-----".encode()
+    learnt: list[bytes] = []
+    scrub = scrubber(Finder(), learnt.append)
+    kept = scrub.chunk(b"here: " + key[:cut]) + scrub.chunk(key[cut:] + b" and more")
+    assert len(kept) == len(key) + 15
+    assert BODY[-12:].encode() not in kept[cut + 6 :].replace(b"\n", b"")
+    assert kept.endswith(b"-----END PRIVATE KEY----- and more")
+
+
+def test_a_field_goes_on_up_to_the_quote_that_closes_it():
+    scrub = scrubber(Finder(), lambda _: None)
+    begun, rest = b'{"password": "hunter2-0123456789', b'abc\\"", "x": "visible"}'
+    kept = scrub.chunk(begun) + scrub.chunk(rest)
+    assert len(kept) == len(begun + rest)
+    assert kept.endswith(b'", "x": "visible"}')
+    assert b"abc" not in kept and b"hunter2" not in kept
+
+
+def test_a_name_at_the_end_of_a_string_says_nothing_of_what_follows_the_string():
+    said = rb'{"text": "say \"password\": ", "id": "visible-0123456789"}'
+    assert Finder().find(said) == []
+    assert len(Finder().find(rb'{"text": "say \"password\": \"hidden-0123456789\""}')) == 1
+
+
+def test_what_is_told_of_a_value_rests_on_the_key():
+    assert told("a-value", bytes(32)) == "7 13b1338fed719e52"
+    assert told("a-value", b"k" * 32).startswith("7 ")
+    assert told("a-value", b"k" * 32) != told("a-value", bytes(32))
+    text = "X=a-value; https://me:a-value@host another"
+    assert list(those_told(text, {told("a-value", bytes(32))}, bytes(32))) == ["a-value"] * 2
+    assert list(those_told(text, {told("a-value", bytes(32))}, b"k" * 32)) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"API_KEY=%b",
+        b"AWS_SECRET_ACCESS_KEY=%b",
+        b"export CLIENT_SECRET='%b'",
+        b'{"apiKey": "%b"}',
+        b'{"SecretAccessKey": "%b"}',
+        b"client-secret: %b",
+        b"access_token=%b&x=1",
+    ],
+)
+def test_names_as_settings_and_apis_write_them(said: bytes):
+    value = b"0aB1cD2eF3gH4iJ5"
+    data = said % value
+    spans = {data[one.begin : one.end] for one in Finder().find(data) if one.kind is Kind.FIELD}
+    assert spans == {value}
+
+
+def test_a_dot_in_a_shape_is_a_dot():
+    body = f"{BODY[:22]}.{BODY}".encode()
+    assert [one.kind for one in Finder().find(b"<SG." + body + b">")] == [Kind.SHAPE]
+    assert Finder().find(b"<SGx" + body + b">") == []
+
+
+@pytest.mark.parametrize("wbits", [15, -15])
+def test_both_forms_of_deflate_are_looked_into(wbits: int):
+    packer = zlib.compressobj(wbits=wbits)
+    packed = packer.compress(b'{"api_key": "0aB1cD2eF3gH4iJ5", "x": 1}') + packer.flush()
+    scrub = scrubber(Finder(), lambda _: None, "deflate")
+    kept = scrub.chunk(packed)
+    assert scrub.count == 1
+    text = zlib.decompressobj(15 if kept[0] & 0x0F == 8 else -15).decompress(kept)
+    assert text.startswith(b'{"api_key": "') and text.endswith(b'", "x": 1}')
+    assert b"0aB1cD2eF3gH4iJ5" not in text
+
+
+def test_each_text_in_which_a_model_says_a_known_value_is_counted():
+    finder = Finder()
+    finder.add([VALUE.encode()], VALUE.encode())
+    scrub = scrubber(finder, lambda _: None, events=True)
+    half = len(VALUE) // 2
+    counts: list[int] = []
+    for text in ("it is ", VALUE[:half], VALUE[half:], " and ", VALUE[:half], VALUE[half:]):
+        scrub.chunk(b'data: {"delta": "%b"}\n\n' % text.encode())
+        counts.append(scrub.count)
+    assert counts[0] == 0 and counts[2] > counts[1] > 0
+    assert counts[5] > counts[4] > counts[2]

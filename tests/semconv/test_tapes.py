@@ -5,9 +5,22 @@ import pytest
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import CorruptTape, TapeGap
+from playhead_semconv.errors import CorruptTape, MalformedOtlp, TapeGap
 from playhead_semconv.facts import Content, Delivery, ErrorRecord, ExchangeId, Fact, digest_of
-from playhead_semconv.frames import HEAD, MAGIC, Header, Scan, SpanRecord, encode, read_whole
+from playhead_semconv.folds import is_inbound, level_of
+from playhead_semconv.frames import (
+    HEAD,
+    MAGIC,
+    MAX_PAYLOAD_BYTES,
+    Header,
+    Scan,
+    SpanRecord,
+    encode,
+    read_whole,
+    tag_of,
+)
+from playhead_semconv.shapes import check_shape
+from playhead_semconv.slices import part_of, without_parts
 from playhead_semconv.tapes import MemoryTape
 
 INSTANCE = bytes(range(16))
@@ -240,3 +253,97 @@ def test_a_content_is_the_same_each_time_it_is_read():
     body = Content(digest_of(b"base and tail"), 13, b" and tail", base.digest, 4)
     tape = MemoryTape([fact(0, e.PLAYHEAD_READ, body=base), fact(1, e.PLAYHEAD_READ, body=body)])
     assert [tape.read(one) for one in (body, body, base, base)] == [b"base and tail"] * 2 + [b"base"] * 2
+
+
+def test_an_exchange_knows_its_span_and_what_was_sent_before_each_part():
+    said = [
+        fact(
+            0,
+            e.PLAYHEAD_EXCHANGE_REQUEST,
+            exchange=CALL,
+            attributes={a.PLAYHEAD_ASK_KEY: "GET ws://x"},
+            trace_id=b"t" * 16,
+            span_id=b"s" * 8,
+            body=Content.of(b""),
+        )
+    ]
+    out = {a.PLAYHEAD_EXCHANGE_DIRECTION: "out"}
+    for seq, attributes in enumerate(({}, out, {}, out, out, {}), 1):
+        body = Content.chunk(b"%d" % seq)
+        said.append(fact(seq, e.PLAYHEAD_EXCHANGE_DATA, exchange=CALL, attributes=attributes, body=body))
+    ended = {a.PLAYHEAD_END_HOW: "complete"}
+    said.append(fact(7, e.PLAYHEAD_EXCHANGE_END, exchange=CALL, attributes=ended))
+    exchange = MemoryTape(said).exchange(CALL)
+    assert exchange is not None
+    assert (exchange.trace_id, exchange.span_id) == (b"t" * 16, b"s" * 8)
+    assert [part.after for part in exchange.parts] == [0, 1, 3]
+    assert exchange.end is not None
+    assert (exchange.end.after, len(exchange.sent), exchange.last_seq) == (3, 3, 7)
+
+
+def test_what_is_missing_is_looked_for_where_it_may_be():
+    with pytest.raises(TapeGap) as caught:
+        MemoryTape([fact(1, e.PLAYHEAD_READ)]).require_whole()
+    assert caught.value.hint == "look for undelivered facts: playhead spool push"
+
+
+def test_a_tape_that_does_not_say_its_level_is_of_causal():
+    assert level_of([]) == level_of([fact(0, e.PLAYHEAD_READ)]) == "causal"
+    at = {a.PLAYHEAD_RUN_LEVEL: "strict"}
+    assert level_of([fact(0, e.PLAYHEAD_PROCESS_START, attributes=at)]) == "strict"
+
+
+def test_half_a_frame_is_told_from_one_that_was_changed():
+    whole = tape_bytes(fact(0, e.PLAYHEAD_READ))
+    scan = Scan(whole[:-1])
+    list(scan)
+    size = len(whole) - len(tape_bytes()) - HEAD.size
+    assert scan.problem == f"half a frame: {size} bytes announced, {size - 1} there"
+    scan = Scan(tape_bytes() + HEAD.pack(MAX_PAYLOAD_BYTES + 1, 0))
+    list(scan)
+    assert scan.problem == f"half a frame: {MAX_PAYLOAD_BYTES + 1} bytes announced, 0 there"
+
+
+def test_each_frame_that_holds_no_record_is_counted_and_a_damaged_file_says_what_to_do():
+    scan = Scan(tape_bytes() + 2 * (HEAD.pack(1, zlib.crc32(b"\xc0")) + b"\xc0"))
+    list(scan)
+    assert (scan.skipped, scan.torn) == (2, False)
+    with pytest.raises(CorruptTape) as caught:
+        list(read_whole(tape_bytes(fact(0, e.PLAYHEAD_READ))[:-1], "a.tape"))
+    assert caught.value.hint == "keep what can be read: playhead import --partial a.tape"
+
+
+def test_only_a_request_comes_to_the_program():
+    into = {a.PLAYHEAD_EXCHANGE_DIRECTION: "in"}
+    assert is_inbound(fact(0, e.PLAYHEAD_EXCHANGE_REQUEST, attributes=into))
+    assert not is_inbound(fact(0, e.PLAYHEAD_EXCHANGE_REQUEST))
+    assert not is_inbound(fact(0, e.PLAYHEAD_EXCHANGE_DATA, attributes=into))
+    for direction in ("in", "out"):
+        at = {a.PLAYHEAD_ASK_KEY: "GET /", a.PLAYHEAD_EXCHANGE_DIRECTION: direction}
+        asked = fact(0, e.PLAYHEAD_EXCHANGE_REQUEST, exchange=CALL, attributes=at, body=Content.of(b""))
+        exchange = MemoryTape([asked]).exchange(CALL)
+        assert exchange is not None
+        assert exchange.ask.direction == direction
+
+
+def test_a_part_of_a_process_is_called_after_both():
+    named = {part_of(one, trace) for one in (b"i" * 16, b"j" * 16) for trace in (b"t" * 16, b"u" * 16)}
+    assert len(named) == 4
+    assert {len(one) for one in named} == {16}
+    assert without_parts([b"i" * 16, part_of(b"i" * 16, b"t" * 16)], b"t" * 16) == [b"i" * 16]
+
+
+@pytest.mark.parametrize(("number", "taken"), [(2**63 - 1, True), (1 - 2**63, True), (-(2**63), False)])
+def test_a_number_of_an_attribute_fits_every_database(number: int, taken: bool):
+    at = {a.PLAYHEAD_PROCESS_EXIT_CODE: number}
+    ended = fact(0, e.PLAYHEAD_PROCESS_EXIT, attributes=at)
+    if taken:
+        check_shape(ended)
+    else:
+        with pytest.raises(MalformedOtlp, match="out of range"):
+            check_shape(ended)
+
+
+def test_what_is_too_short_for_a_record_is_none():
+    payloads = (b"", b"\x9c", b"\x9c\x00", b"\x9c\x01", b"\x01\x00")
+    assert [tag_of(memoryview(one)) for one in payloads] == [-1, -1, 0, 1, -1]

@@ -12,6 +12,7 @@ from semconv.test_otlp import INSTANCE, chunks, fact_at, numbered, over_the_wire
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.custody import What, first_link, next_link
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.facts import Content, Fact
 from playhead_semconv.frames import HEAD, MAGIC, Header, SpanRecord, encode
@@ -55,6 +56,19 @@ def test_numbers_are_told_and_headers_passed_over():
     assert is_window(record)
     assert attributes_of(record.attributes) == {a.PLAYHEAD_WINDOW_FIRST: 4, a.PLAYHEAD_WINDOW_LAST: 4}
     assert unpack_window(record, INSTANCE).facts == [state(4)]
+
+
+def test_links_come_with_their_process_and_those_that_are_none_are_left_out_alone():
+    good = next_link(first_link(INSTANCE), INSTANCE, What.CAME, [(0, 0)], bytes(32), 1)
+    others = [
+        msgspec.structs.replace(good, instance=bytes(16)),
+        msgspec.structs.replace(good, link=b"short"),
+        msgspec.structs.replace(good, said=b"\xc1"),
+        msgspec.structs.replace(good, digests=bytes(64)),
+    ]
+    tape = MAGIC + b"".join(map(encode, [others[0], good, *others[1:], state(4)]))
+    found = unpack_window(pack_window(tape, 4, 4), INSTANCE)
+    assert (found.links, found.facts, len(found.problems)) == ([good], [state(4)], 4)
 
 
 def test_a_number_of_more_than_64_bits_is_text_as_it_is_one_by_one():

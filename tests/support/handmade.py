@@ -19,6 +19,7 @@ from playhead_receiver.store.protocol import (
 )
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.custody import Link
 from playhead_semconv.errors import RunUnknown
 from playhead_semconv.facts import Content, Delivery, ErrorRecord, ExchangeId, Fact, digest_of
 from playhead_semconv.otlp import set_attributes
@@ -323,6 +324,9 @@ class HandMadeStore:
             for fact in tape.facts():
                 if fact.name == e.PLAYHEAD_SPAN_START and fact.span_id not in done:
                     yield fact
+
+    def chain(self, instance: bytes) -> list[Link]:
+        return []
 
     def resource(self, instance: bytes) -> bytes | None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Callable
 
@@ -34,3 +35,10 @@ def transport_opener(settings: Settings) -> tuple[Endpoint, Callable[[], Transpo
         return HttpTransport(endpoint, settings.token, trust)
 
     return endpoint, open_transport
+
+
+def import_all(endpoint: Endpoint) -> None:
+    """Import what delivery to ``endpoint`` imports when it needs it first."""
+    kind = "grpc" if endpoint.protocol == "grpc" else "http"
+    for name in (f"{__package__}.{kind}", "zstandard", "encodings.idna"):
+        importlib.import_module(name)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from playhead_semconv.providers import provider_at
 from playhead_semconv.values import GenAiProviderName as Provider
 
 BY_CLASS = (
@@ -15,31 +16,6 @@ BY_CLASS = (
     ("Vertex", Provider.GCP_VERTEX_AI),
 )
 """A part of the client's class name → provider."""
-
-BY_HOST = (
-    ("api.openai.com", Provider.OPENAI),
-    ("api.anthropic.com", Provider.ANTHROPIC),
-    ("openai.azure.com", Provider.AZURE_AI_OPENAI),
-    ("cognitiveservices.azure.com", Provider.AZURE_AI_OPENAI),
-    ("inference.ai.azure.com", Provider.AZURE_AI_INFERENCE),
-    ("models.ai.azure.com", Provider.AZURE_AI_INFERENCE),
-    ("services.ai.azure.com", Provider.AZURE_AI_INFERENCE),
-    ("generativelanguage.googleapis.com", Provider.GCP_GEMINI),
-    ("aiplatform.googleapis.com", Provider.GCP_VERTEX_AI),
-    ("amazonaws.com", Provider.AWS_BEDROCK),
-    ("api.aws", Provider.AWS_BEDROCK),
-    ("cohere.com", Provider.COHERE),
-    ("cohere.ai", Provider.COHERE),
-    ("deepseek.com", Provider.DEEPSEEK),
-    ("groq.com", Provider.GROQ),
-    ("ml.cloud.ibm.com", Provider.IBM_WATSONX_AI),
-    ("mistral.ai", Provider.MISTRAL_AI),
-    ("moonshot.ai", Provider.MOONSHOT_AI),
-    ("moonshot.cn", Provider.MOONSHOT_AI),
-    ("perplexity.ai", Provider.PERPLEXITY),
-    ("x.ai", Provider.X_AI),
-)
-"""End of the host name → provider, the more particular first."""
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -86,7 +62,4 @@ def provider_of(host: str, client_class: str, default: str) -> str:
     for part, provider in BY_CLASS:
         if part in client_class:
             return provider
-    for ending, provider in BY_HOST:
-        if host == ending or host.endswith(("." + ending, "-" + ending)):
-            return provider
-    return default
+    return provider_at(host, default)

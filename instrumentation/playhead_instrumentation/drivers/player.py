@@ -359,8 +359,8 @@ def deliveries(exchanges: Iterable[Exchange]) -> Iterator[Delivery]:
 
 def is_encoded(exchange: Exchange) -> bool:
     """Whether the bytes of an answer are compressed."""
-    headers: list[list[str]] = exchange.head.get(a.PLAYHEAD_HTTP_HEADERS) or []
-    return any(name.lower() == "content-encoding" for name, *_ in headers)
+    flat: list[Any] = exchange.head.get(a.PLAYHEAD_HTTP_HEADERS) or []
+    return any(str(name).lower() == "content-encoding" for name in flat[::2])
 
 
 def _stretch(tape: IndexedTape) -> tuple[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +18,14 @@ if TYPE_CHECKING:
     from playhead_receiver.store import Deleted
 
 MOST_SHOWN = 20
+
+
+def user() -> str:
+    """The name of the user who runs this command; the number where there is no name."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # no entry for this id
+        return f"user {os.getuid()}"
 
 
 def agreed(session: Session, names: list[str], what: str, again: str) -> bool:

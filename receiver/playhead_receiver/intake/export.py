@@ -34,6 +34,7 @@ from playhead_receiver.span_view import Envelope, request_of
 from playhead_receiver.store.prepare import Prepared
 from playhead_receiver.store.protocol import Batch, ReadSpan, Store
 from playhead_semconv import attributes as a
+from playhead_semconv.custody import Link
 from playhead_semconv.errors import MalformedOtlp, StoreError
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import (
@@ -99,6 +100,7 @@ class _Windows:
     def __init__(self) -> None:
         self._count = 0
         self.spans: list[ReadSpan] = []
+        self.links: list[Link] = []
 
     def read(self, record: LogRecord, instance: bytes | None, rejections: Rejections) -> list[Fact]:
         """The facts of one more; its spans go to ``spans``. `MalformedOtlp` if it cannot be read."""
@@ -106,6 +108,7 @@ class _Windows:
         if self._count > MOST_WINDOWS:
             raise MalformedOtlp(f"more than {MOST_WINDOWS} windows in one request")
         window = unpack_window(record, instance)
+        self.links += window.links
         for problem in window.problems:
             rejections.add(problem)
         for otlp in window.spans:
@@ -207,8 +210,8 @@ class Intake:
                     kept.scopes.add(scope=scoped.scope, items=left, schema_url=scoped.schema_url)
         spans = windows.spans
         try:
-            if facts or spans:
-                self._keep(Batch(spans, facts, resources))
+            if facts or spans or windows.links:
+                self._keep(Batch(spans, facts, resources, windows.links))
             count, of_spans = len(facts), len(spans)
         except StoreError:
             raise

@@ -122,7 +122,7 @@ def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
     """What ``spans``, finished and pending ones, say of their run together."""
     root = _root(spans)
     by_time = sorted(spans, key=lambda span: span.start_ns)
-    bare = _bare_requests(spans)
+    bare = bare_requests(spans)
     counted = token_bearers(spans)
     cost, unpriced = cost_of((span.label, span.usage, span.start_ns) for span in counted)
     wrong = [
@@ -254,7 +254,7 @@ def _status(
     return "running" if alive else "interrupted"
 
 
-def _bare_requests(spans: Sequence[SpanRow]) -> set[bytes]:
+def bare_requests(spans: Sequence[SpanRow]) -> set[bytes]:
     """HTTP requests that are steps of their own: no call, tool or other request encloses them."""
     known = {span.span_id: span for span in spans}
     bare: set[bytes] = set()

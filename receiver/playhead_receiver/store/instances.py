@@ -37,6 +37,12 @@ class Instance:
     lasts: list[int] = field(default_factory=list[int])
     serves: bool = False
     """Whether requests came to it: then its strands are kept."""
+    links: int = 0
+    """How many its chain has."""
+    tip: bytes = b""
+    """The last of them."""
+    promised: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    """Numbers that links have which were brought before their facts."""
 
     def has(self, seq: int) -> bool:
         """Whether the fact of this number is here."""

@@ -26,6 +26,7 @@ from playhead_receiver.store.cutting import CutSpan, Cutter
 from playhead_receiver.store.frames import compress, decoded, decompress
 from playhead_receiver.store.protocol import Batch, Place, ReadSpan, StoredSpan
 from playhead_receiver.store.seams import FAMILY_ATTRIBUTES
+from playhead_semconv.custody import Link, digests_of
 from playhead_semconv.facts import Content, Fact, digest_of
 
 OFFLOAD_BYTES = 512 * 1024
@@ -45,6 +46,8 @@ class FactRun(msgspec.Struct):
     data: bytes
     blobs: bytes | None
     """Which bodies lie in the blob folder: number → digest; None when none does."""
+    digests: bytes
+    """Of the facts, joined; see `playhead_semconv.custody`."""
 
     @property
     def first(self) -> int:
@@ -89,6 +92,7 @@ class Prepared(msgspec.Struct):
     bundles: list[Bundle]
     resources: dict[bytes, bytes]
     size_bytes: int
+    links: Sequence[Link] = ()
 
 
 def prepare(batch: Batch, blobs: Blobs, cutter: Cutter) -> Prepared:
@@ -100,7 +104,8 @@ def prepare(batch: Batch, blobs: Blobs, cutter: Cutter) -> Prepared:
     with cutter.turn:
         bundles = bundles_of(batch.spans, cutter)
     size = sum(len(run.data) for run in runs) + sum(span.size_bytes for span in batch.spans)
-    return Prepared(runs, bundles, dict(batch.resources), size)
+    size += sum(len(link.digests) for link in batch.links)
+    return Prepared(runs, bundles, dict(batch.resources), size, batch.links)
 
 
 def consecutive(facts: Iterable[Fact]) -> list[list[Fact]]:
@@ -137,6 +142,7 @@ def fact_run(facts: list[Fact], blobs: Blobs) -> FactRun:
         facts,
         compress(_encode_facts(stored)),
         _encode_facts(offloaded) if offloaded else None,
+        digests_of(facts),
     )
 
 

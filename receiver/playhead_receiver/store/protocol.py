@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import msgspec
 
+from playhead_semconv.custody import Link
 from playhead_semconv.facts import Exchange, ExchangeId, Fact
 from playhead_semconv.seams import Tape
 
 if TYPE_CHECKING:
+    from playhead_receiver.span_view import Label, Usage
     from playhead_receiver.store.fold import SpanRow
     from playhead_receiver.store.prepare import Prepared
 
@@ -24,6 +27,8 @@ class StoredSpan(msgspec.Struct, frozen=True):
     span_id: bytes
     otlp: bytes
     """OTLP `ResourceSpans` that holds exactly this span, its resource and its scope."""
+    wire: str = ""
+    """What the store has found out about it since, see `Label`."""
 
     @property
     def size_bytes(self) -> int:
@@ -74,6 +79,8 @@ class Batch(msgspec.Struct):
     facts: Sequence[Fact] = ()
     resources: dict[bytes, bytes] = {}
     """Process instance → OTLP `Resource` bytes, for instances in this batch."""
+    links: Sequence[Link] = ()
+    """Of chains that were made elsewhere: taken for processes of which no fact is here yet."""
 
 
 class Receipt(msgspec.Struct, frozen=True):
@@ -192,6 +199,14 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
     """Only runs on which somebody has put it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What a stored span means, as its bytes tell."""
+
+    label: Label
+    usage: Usage
+
+
 class Change(msgspec.Struct, frozen=True):
     """One span or fact in commit order."""
 
@@ -261,6 +276,10 @@ class Store(Protocol):
 
     def pending(self, trace_id: bytes) -> Iterator[Fact]:
         """The span-start facts of a trace whose spans have not come, in order of arrival."""
+        ...
+
+    def chain(self, instance: bytes) -> list[Link]:
+        """The chain over the facts of a process instance, its first link first."""
         ...
 
     def resource(self, instance: bytes) -> bytes | None:

@@ -14,6 +14,7 @@ from playhead_receiver.store.faults import OF_ONE_RUN
 from playhead_receiver.store.protocol import Query, RunSummary
 from playhead_receiver.store.share import of_share
 from playhead_receiver.store.upkeep import FLAGGED, HELD, TEST, Deleted, Upkeep
+from playhead_semconv.custody.tombstones import Why
 from playhead_semconv.errors import ConfigurationError, UsageError
 
 log = logging.getLogger(__name__)
@@ -151,16 +152,20 @@ def above_budget(store: Upkeep, policy: Policy) -> int:
 
 
 def apply(
-    store: Upkeep, policy: Policy, now_ns: int, note: Callable[[str], None] = lambda _: None
+    store: Upkeep,
+    policy: Policy,
+    now_ns: int,
+    note: Callable[[str], None] = lambda _: None,
+    by: str = "",
 ) -> Deleted:
     """Delete what has expired and, oldest first, what is above the budget; then stray blobs.
 
-    ``note`` is told the trace id of each run that goes.
+    ``note`` is told the trace id of each run that goes. ``by``: who deletes, for the tombstones.
     """
     marks = store.marks()
     runs = list(store.runs(Query(mode=None, limit=1 << 60)))
     over = expired(runs, marks, policy, now_ns)
-    done = delete_runs(store, over, note)
+    done = delete_runs(store, over, note, by)
     if policy.budget_bytes is not None:
         gone = {run.trace_id for run in over}
         left = [run for run in runs if run.trace_id not in gone and run.ended_ns is not None]
@@ -170,7 +175,7 @@ def apply(
         )
         while left and above_budget(store, policy):
             count = max(1, len(left) // 50)
-            done = _sum(done, delete_runs(store, left[:count], note))
+            done = _sum(done, delete_runs(store, left[:count], note, by))
             del left[:count]
     return _sum(done, store.sweep())
 
@@ -195,9 +200,13 @@ def named_to_go(store: Upkeep, names: Sequence[str]) -> list[RunSummary]:
 
 
 def delete_runs(
-    store: Upkeep, runs: Sequence[RunSummary], note: Callable[[str], None] = lambda _: None
+    store: Upkeep,
+    runs: Sequence[RunSummary],
+    note: Callable[[str], None] = lambda _: None,
+    by: str = "",
+    why: Why = Why.DELETED,
 ) -> Deleted:
-    """Delete runs, some at a time. ``note``: as in `apply`."""
+    """Delete runs, some at a time. ``note`` and ``by``: as in `apply`."""
     done = Deleted()
     for at in range(0, len(runs), AT_ONCE):
         some = runs[at : at + AT_ONCE]
@@ -205,11 +214,11 @@ def delete_runs(
             note(run.trace_id)
         ids = [bytes.fromhex(run.trace_id) for run in some]
         try:
-            done = _sum(done, store.delete(ids))
+            done = _sum(done, store.delete(ids, by, why))
         except OF_ONE_RUN:
             for id in ids:
                 try:
-                    done = _sum(done, store.delete([id]))
+                    done = _sum(done, store.delete([id], by, why))
                 except OF_ONE_RUN as problem:
                     log.error("run %s cannot be deleted: %r", id.hex(), problem)
     return done

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import msgspec
 
 from playhead_receiver.store.keys import Need
-from playhead_receiver.store.protocol import Store
+from playhead_receiver.store.protocol import Meaning, Store
+from playhead_semconv.custody.tombstones import Tombstone, Why
 
 if TYPE_CHECKING:
     from playhead_receiver.store.history import History
@@ -30,7 +31,8 @@ class Finding(msgspec.Struct, frozen=True):
     """Something that is wrong with a store."""
 
     what: str
-    """``database``, ``span``, ``text``, ``link``, ``facts``, ``blob`` or ``run``."""
+    """``database``, ``span``, ``text``, ``link``, ``facts``, ``chain``, ``blob``, ``run`` or
+    ``tombstone``."""
     where: str
     problem: str
     runs: list[str] = []
@@ -81,8 +83,18 @@ class Upkeep(Store, Protocol):
         """Read everything, compare it with its digests and with what refers to it; what is wrong."""
         ...
 
-    def delete(self, trace_ids: Sequence[bytes]) -> Deleted:
+    def not_chained(self) -> int:
+        """How many processes have facts that came before there were chains."""
+        ...
+
+    def tombstones(self) -> Iterator[Tombstone]:
+        """What is left of deleted runs, oldest first."""
+        ...
+
+    def delete(self, trace_ids: Sequence[bytes], by: str = "", why: Why = Why.DELETED) -> Deleted:
         """Delete runs with all that only they hold: spans, facts, texts, blobs, names of resources.
+
+        ``by``: who does it; a tombstone says so.
 
         The tape of a process that other runs share stays, numbered as it was, without the content that
         was theirs. What is deleted is overwritten, not only forgotten. Names are not given again.
@@ -99,6 +111,25 @@ class Upkeep(Store, Protocol):
 
     def marks(self) -> dict[bytes, set[str]]:
         """The marks of all runs that have any."""
+        ...
+
+    def to_look_at(self, limit: int = 10_000) -> tuple[list[bytes], int]:
+        """Trace ids of the requests whose meaning the receiver has not looked for yet.
+
+        And the position up to which these are all, for `looked_at`; 0 where nothing is new. Requests
+        that an older version stored are passed over.
+        """
+        ...
+
+    def looked_at(self, position: int) -> None:
+        """Note that all spans up to a position were looked at."""
+        ...
+
+    def mean(self, trace_id: bytes, found: Mapping[bytes, Meaning]) -> int:
+        """Say what spans of a trace mean, by span id; how many of them are there.
+
+        Their bytes stay as they came in; `StoredSpan.wire`, `outline` and summaries tell it.
+        """
         ...
 
     def sum_up(self, limit: int = 64) -> int:

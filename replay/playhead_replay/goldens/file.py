@@ -24,7 +24,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeMissing
 from playhead_semconv.facts import Fact, digest_of
-from playhead_semconv.frames import Header, Record
+from playhead_semconv.frames import Header, Plain
 from playhead_semconv.frames_text import STEP_NS, to_text
 from playhead_semconv.seams import Tape
 
@@ -111,7 +111,7 @@ def read_golden(path: Path) -> tuple[Run, Path]:
     return run, (path.absolute().parent / str(folder)).resolve()
 
 
-def settled(tapes: Sequence[Tape], name: str, resource: dict[str, Any]) -> Iterator[Record]:
+def settled(tapes: Sequence[Tape], name: str, resource: dict[str, Any]) -> Iterator[Plain]:
     """The records of ``tapes`` as a golden of that name keeps them."""
     ids = _Ids(name)
     for tape in tapes:

@@ -15,7 +15,8 @@ from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.errors import MalformedOtlp
+from playhead_semconv.custody import DIGEST_BYTES, Link, said_of
+from playhead_semconv.errors import CorruptTape, MalformedOtlp
 from playhead_semconv.facts import Content, Fact
 from playhead_semconv.frames import Scan, SpanRecord, decoded, next_frame
 from playhead_semconv.otlp.unpack import KNOWN
@@ -43,6 +44,8 @@ class Window:
     facts: list[Fact] = field(default_factory=list[Fact])
     spans: list[bytes] = field(default_factory=list[bytes])
     """OTLP `ResourceSpans` of one span each, not looked at; a resource need not name the instance."""
+    links: list[Link] = field(default_factory=list[Link])
+    """Of the chain of the process, where the tape was recorded elsewhere."""
     problems: list[MalformedOtlp] = field(default_factory=list[MalformedOtlp])
     """Why records of it were left out, one for each."""
 
@@ -111,6 +114,21 @@ def _take(payload: memoryview, instance: bytes, window: Window) -> None:
         window.facts.append(_checked(found, instance))
     elif isinstance(found, SpanRecord):
         window.spans.append(found.otlp)
+    elif isinstance(found, Link):
+        window.links.append(_checked_link(found, instance))
+
+
+def _checked_link(link: Link, instance: bytes) -> Link:
+    """`MalformedOtlp` where it is none of the instance."""
+    if link.instance != instance or not all(
+        len(one) == DIGEST_BYTES for one in (link.link, link.digest)
+    ):
+        raise MalformedOtlp("a link of a window is none of its process")
+    try:
+        said_of(link)
+    except CorruptTape as problem:
+        raise MalformedOtlp(problem.what) from None
+    return link
 
 
 def _checked(fact: Fact, instance: bytes) -> Fact:

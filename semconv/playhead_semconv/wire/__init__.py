@@ -10,6 +10,7 @@ from playhead_semconv.wire.derive import (
 )
 from playhead_semconv.wire.encodings import decode_body
 from playhead_semconv.wire.prefix import PrefixCache
+from playhead_semconv.wire.recognition import call_name, recognised, said_by
 from playhead_semconv.wire.sse import Event, SseParser
 
 __all__ = [
@@ -20,7 +21,10 @@ __all__ = [
     "PrefixCache",
     "SseParser",
     "WireResponse",
+    "call_name",
     "decode_body",
     "derive",
+    "recognised",
+    "said_by",
     "wire_of",
 ]

@@ -124,6 +124,14 @@ def test_nothing_is_left_after_uninstrumenting(program, level):
             "clock",
             "entropy",
         ),
+        (
+            {
+                "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "clock,http.client",
+                "PLAYHEAD_BOUNDARIES": "+clock",
+            },
+            "http.client",
+            "clock",
+        ),
     ],
 )
 def test_names_of_the_table_switch_them_off_and_on(program, environ, absent, present):

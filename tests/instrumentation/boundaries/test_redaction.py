@@ -3,6 +3,7 @@
 import base64
 import gzip
 import json
+import os
 import stat
 import zlib
 
@@ -51,6 +52,22 @@ def test_headers(name, value, kept):
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "kept", "told"),
+    [
+        ("Cookie", "sid=abc=s3cr3t-0123456789", f"sid={PLACEHOLDER}", "abc=s3cr3t-0123456789"),
+        ("Cookie", 'sid="s3cr3t-0123456789"', f"sid={PLACEHOLDER}", "s3cr3t-0123456789"),
+        ("Set-Cookie", f'sid="{SECRET}"; Path=/', f"sid={PLACEHOLDER}; Path=/", SECRET),
+        ("Authorization", "s3cr3t-0123456789 and-more", PLACEHOLDER, "s3cr3t-0123456789 and-more"),
+        ("Authorization", "s3cr3tZeroOneTwoThree", PLACEHOLDER, "s3cr3tZeroOneTwoThree"),
+    ],
+)
+def test_what_a_header_holds_is_known_whole(name, value, kept, told):
+    redactor = Redactor()
+    assert redactor.headers([(name.encode(), value.encode())])[0] == [name, kept]
+    assert redactor.text(f"<{told}>") == f"<{PLACEHOLDER}>"
+
+
+@pytest.mark.parametrize(
     "name", ["x-ratelimit-remaining-tokens", "idempotency-key", "content-type", "x-request-id", "author"]
 )
 def test_headers_that_stay(name):
@@ -72,6 +89,29 @@ def test_counts_of_tokens_stay(name, value):
     assert Redactor().headers([(name.encode(), value.encode())]) == ([name, value], 0)
 
 
+def test_the_password_of_a_login_is_known_from_then_on():
+    redactor = Redactor()
+    login = base64.b64encode(b"me:the-pass-word-7").decode()
+    assert (
+        redactor.headers([(b"Authorization", b"bAsIc " + login.encode())])[0][1]
+        == f"bAsIc {PLACEHOLDER}"
+    )
+    assert redactor.text("me: the-pass-word-7.") == f"me: {PLACEHOLDER}."
+    redactor.headers([(b"Authorization", b"Basic " + base64.b64encode(b"a-token-alone-8"))])
+    assert redactor.text("a-token-alone-8") == PLACEHOLDER
+
+
+def test_what_a_server_hands_out_was_on_no_tape_before():
+    redactor = Redactor.of_process(Settings())
+    redactor.late()
+    redactor.headers([(b"Set-Cookie", f"sid={SECRET}; Path=/".encode())])
+    scrub(redactor, [b'{"access_token": "%s"}' % SECRET[::-1].encode()])
+    assert redactor.late() == []
+    assert redactor.text(f"{SECRET} {SECRET[::-1]}") == f"{PLACEHOLDER} {PLACEHOLDER}"
+    redactor.headers([(b"Authorization", b"Bearer came-from-somewhere-9")])
+    assert len(redactor.late()) == 1  # it may have been read before
+
+
 def test_addresses_in_headers():
     redactor = Redactor()
     flat, count = redactor.headers(
@@ -79,14 +119,16 @@ def test_addresses_in_headers():
             (b"Location", f"https://h/cb?access_token={SECRET}&state=1".encode()),
             (b"Location", f"https://h/cb#id_token=other-{SECRET}".encode()),
             (b"Referer", b"https://github_pat_11ABCDEFG0123456789abcdef@h/a"),
+            (b"Referer", b"https://me:monday-x@h/a"),
         ]
     )
     assert flat[1::2] == [
         f"https://h/cb?access_token={PLACEHOLDER}&state=1",
         f"https://h/cb#id_token={PLACEHOLDER}",
         f"https://{PLACEHOLDER}@h/a",
+        f"https://me:{PLACEHOLDER}@h/a",
     ]
-    assert count == 3
+    assert count == 4
 
 
 def test_environment_of_many_kinds():
@@ -148,6 +190,8 @@ def test_what_was_masked_is_known_again():
             == redactor.text(f"**<<{SECRET}>>**")
             == f"**<<{PLACEHOLDER}>>**"
         )
+        kept, _ = scrub(redactor, [SECRET[:leaked].encode(), f"{SECRET[leaked:]}!".encode()])
+        assert Redactor().text(b"".join(kept).decode()) == f"{PLACEHOLDER}!"
 
 
 @pytest.mark.parametrize(
@@ -189,6 +233,14 @@ def test_urls(url, kept):
         (
             b"grant_type=x&assertion=%s" % SECRET.encode(),
             b"grant_type=x&assertion=[redacted]",
+        ),
+        (
+            b"grant_type=authorization_code&code=one%20two",
+            b"grant_type=authorization_code&code=[redacted]",
+        ),
+        (
+            b"grant_type=x&Token=monday&subject_token_type=y",
+            b"grant_type=x&Token=[redacted]&subject_token_type=y",
         ),
         (b'{"password": "a\\"b"}', b'{"password": "[redacted]"}'),
     ],
@@ -266,6 +318,44 @@ def test_environment_and_env_files(tmp_path):
         assert redactor.text(value) == PLACEHOLDER
     for value in ("/etc/key.json", "less-is-more", "gpt-4o-mini-2024-07-18"):
         assert redactor.text(value) == value
+
+
+def test_without_content_a_command_line_is_its_first_word():
+    words = ["python", "agent.py", "--prompt", "who is ill?"]
+    assert Redactor(content=False).arguments(words) == ["python"]
+    assert Redactor().arguments(words) == words
+
+
+def test_digests_of_one_user_are_the_same_in_each_process(tmp_path, monkeypatch):
+    monkeypatch.setitem(os.environ, "XDG_STATE_HOME", str(tmp_path))
+    first, second = (Redactor.of_process(Settings()) for _ in range(2))
+    assert first.digest(b"body") == second.digest(b"body") != Redactor().digest(b"body")
+
+
+def test_a_form_that_is_no_utf8_is_redacted_too():
+    redactor = Redactor()
+    body, count = redactor.body(b"user=a&password=\xff\xfesecret-0123456789&x=1")
+    assert (count, body.count(b"secret-0123456789"), body[-4:]) == (1, 0, b"&x=1")
+
+
+def test_a_field_that_the_body_ends_within_is_hidden_and_not_taken_for_the_whole_value():
+    redactor = Redactor()
+    begun = "hunter2-hunter"
+    body, count = redactor.body(b'{"password": "' + begun.encode())
+    assert (count, begun.encode() in body) == (1, False)
+    assert redactor.text(f"go {begun}!") == f"go {begun}!"
+    redactor.body(b'{"password": "' + begun.encode() + b'"}')
+    assert redactor.text(f"go {begun}!") == f"go {PLACEHOLDER}!"
+
+
+@pytest.mark.parametrize("levels", [0, 1, 2])
+def test_a_value_in_json_within_json_is_known_as_it_is(levels):
+    redactor, value = Redactor(), 'pass"word-0123456789'
+    text = {"password": value}
+    for _ in range(levels):
+        text = {"arguments": json.dumps(text)}
+    assert redactor.body(json.dumps(text).encode())[1] == 1
+    assert redactor.text(f"it is {value}") == f"it is {PLACEHOLDER}"
 
 
 def test_rules_are_a_list():

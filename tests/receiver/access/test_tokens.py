@@ -75,6 +75,25 @@ def test_a_token_opens_until_it_is_revoked(book: TokenBook, tmp_path: Path):
         book.revoke(token.id)
 
 
+def test_a_copy_of_the_tokens_opens_what_they_opened_and_is_its_owners_alone(tmp_path: Path):
+    folders = [tmp_path / name for name in ("data", "copy", "restored")]
+    folders[1].mkdir()
+    file, restored = AccessFile(folders[0]), AccessFile(folders[2])
+    empty = AccessFile(tmp_path / "nothing")
+    empty.copy_to(folders[1])
+    assert list(folders[1].iterdir()) == []
+    _, text = TokenBook(file).create("ci", ["read"])
+    assert stat.S_IMODE(folders[0].stat().st_mode) == 0o700
+    file.copy_to(folders[1])
+    assert stat.S_IMODE((folders[1] / FILE).stat().st_mode) == 0o600
+    for _ in range(2):  # what is there already stays as it is
+        restored.add_from(folders[1])
+        assert [one.name for one in TokenBook(restored).tokens()] == ["ci"]
+    assert TokenBook(restored).find(text) is not None
+    for one in (file, restored, empty):
+        one.close()
+
+
 def test_a_token_ends_at_its_time(book: TokenBook):
     _, text = book.create("short", ["read"], lifetime_ns=0)
     assert book.find(text) is None
@@ -83,12 +102,19 @@ def test_a_token_ends_at_its_time(book: TokenBook):
 
 
 @pytest.mark.parametrize(
-    ("scopes", "tenant"),
-    [([], ""), (["root"], ""), (["read"], "../x"), (["read"], "A"), (["read"], "a/b")],
+    ("scopes", "tenant", "what"),
+    [
+        ([], "", "a token needs a scope"),
+        (["read", "root", "su"], "", "there is no scope 'root'"),
+        (["read"], "../x", "'../x' cannot be the name of a tenant"),
+        (["read"], "A", "'A' cannot be the name of a tenant"),
+        (["read"], "a/b", "'a/b' cannot be the name of a tenant"),
+    ],
 )
-def test_what_cannot_be_a_token(book: TokenBook, scopes: list[str], tenant: str):
+def test_what_cannot_be_a_token(book: TokenBook, scopes: list[str], tenant: str, what: str):
     with pytest.raises(UsageError) as refused:
         book.create("x", scopes, tenant=tenant)
+    assert refused.value.what == what
     wanted = "use a-z, 0-9, _ and -, at most 63" if tenant else f"scopes are {', '.join(SCOPES)}"
     assert refused.value.hint == wanted
 
@@ -191,6 +217,9 @@ def test_a_page_that_has_its_name_point_here_reads_nothing(tmp_path: Path, book:
             assert status(name) == 200, name
         for name in ("evil.example:4319", "127.0.0.1.evil.example", "localhost.evil.example"):
             assert {status(name, path) for path in ("/v1/runs", "/api/echo", "/openapi.json")} == {421}
+        refused = httpx.get(f"{receiver.query_endpoint}/v1/runs", headers={"host": "evil.example"})
+        said = "without a token this receiver is called by its address, or localhost"
+        assert refused.json() == {"detail": said}
         token = bearer(book.create("grafana", ["read"])[1])
         assert (status("evil.example"), status("evil.example", **token)) == (401, 200)
 

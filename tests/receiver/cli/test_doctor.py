@@ -92,6 +92,7 @@ def test_an_endpoint_that_wants_another_token_is_no_good_one(
         monkeypatch.setenv("PLAYHEAD_ENDPOINT", endpoint.url)
         monkeypatch.setenv("PLAYHEAD_TOKEN", "wrong")
         [(mark, text, hint)] = said(playhead, endpoint.url)
+        endpoint.wait(lambda: endpoint.requests)
         assert endpoint.requests[0].headers["authorization"] == "Bearer wrong"
     assert mark == "bad"
     assert text == (

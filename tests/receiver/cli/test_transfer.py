@@ -18,7 +18,7 @@ from support.handmade import INSTANCE, NOW_INSTANCE, TRACE, HandMade
 
 from playhead_receiver.store import Batch, open_store
 from playhead_replay import Run, read_tape_file
-from playhead_semconv.frames import WHOLE
+from playhead_semconv.frames import CHAINED, WHOLE
 from playhead_semconv.tapes import MemoryTape
 
 FORMS = ("refund.tape", "refund.tape.gz", "refund.otlp.jsonl", "refund.otlp.jsonl.gz")
@@ -88,7 +88,7 @@ def test_a_tape_has_the_resource_and_all_spans(
     found = read_tape_file(path)
     assert found.resources[INSTANCE] == {"service.name": "refund-agent"}
     assert len(found.spans) == len(refund().spans)
-    assert path.read_bytes().startswith(WHOLE)
+    assert path.read_bytes().startswith(CHAINED)
 
 
 def test_otlp_lines_are_what_a_collector_reads(playhead: CommandLine, two_processes: str):
@@ -155,7 +155,7 @@ def test_a_tape_that_ends_between_two_frames_is_damaged_as_well(
     path = tmp_path / "refund.tape"
     playhead("export", "-o", str(path))
     data = path.read_bytes()
-    footer = data.rindex(b"\x93\x03") - 8
+    footer = data.rindex(b"\x94\x03") - 8
     path.write_bytes(data[:footer])
     assert (
         f"damaged at byte {footer}: the file ends before its footer" in playhead("import", str(path)).err
@@ -164,12 +164,12 @@ def test_a_tape_that_ends_between_two_frames_is_damaged_as_well(
 
 def test_a_later_version_is_refused_in_a_sentence(playhead: CommandLine, tmp_path: Path):
     path = tmp_path / "later.tape"
-    path.write_bytes(b"playhead-tape\x003\n" + bytes(100))
+    path.write_bytes(b"playhead-tape\x004\n" + bytes(100))
     for verb in ("import", "replay", "show"):
         refused = playhead(verb, str(path))
         assert refused.status == 1
         assert refused.err.splitlines()[0] == (
-            "error[tape-too-new]: later.tape was written by a later version of playhead (format 3)"
+            "error[tape-too-new]: later.tape was written by a later version of playhead (format 4)"
         )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+import zstandard
 from support.batches import span_of
 from support.cli import CommandLine, refund, store_run
 from support.handmade import NOW_INSTANCE, NOW_TRACE
@@ -34,16 +35,31 @@ def test_a_store_that_is_whole_and_one_that_is_not(playhead: CommandLine):
     database.execute("DELETE FROM fact_run")
     database.close()
     found = playhead("verify")
-    (line,) = found.lines
+    chain, line = found.lines
     assert found.status == 1
+    assert chain == f"chain {bytes(range(16)).hex()} 0-{len(refund().facts) - 1}: are missing"
     assert line.startswith(f"facts {bytes(range(16)).hex()}: 0-")
     assert line.endswith("came in and are not here")
     assert "it concerns 1 run: refund-1; all others are whole" in found.err
     assert "to let go of what is damaged: playhead delete refund-1" in found.err
-    (problem,) = json.loads(playhead("verify", "--json").out)["findings"]
-    assert (problem["what"], problem["runs"]) == ("facts", ["refund-1"])
+    said = json.loads(playhead("verify", "--json").out)
+    assert [(one["what"], one["runs"]) for one in said["findings"]] == [
+        ("chain", ["refund-1"]),
+        ("facts", ["refund-1"]),
+    ]
+    assert said["not_chained"] == 0
     assert playhead("delete", "refund-1", "--yes").status == 0
     assert playhead("verify").status == 0
+
+
+def test_a_store_of_before_there_were_chains_is_said_to_have_none(playhead: CommandLine):
+    kept = Path(__file__).parents[2] / "conformance" / "stores" / "store-11.sqlite.zst"
+    playhead.data_dir.mkdir(parents=True, exist_ok=True)
+    (playhead.data_dir / "store.sqlite").write_bytes(zstandard.decompress(kept.read_bytes()))
+    found = playhead("verify")
+    assert found.status == 0
+    assert "1 process is not chained from the first fact on" in found.err
+    assert json.loads(playhead("verify", "--json").out)["not_chained"] == 1
 
 
 def test_the_stores_of_tenants_are_checked_too(playhead: CommandLine):

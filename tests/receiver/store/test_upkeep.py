@@ -310,7 +310,7 @@ def test_a_missing_link_is_found(stored: Path):
 
 def test_missing_facts_are_found(stored: Path):
     found = damaged(stored, "DELETE FROM fact_run WHERE first = 0 AND last = 3")
-    assert found == [("facts", "0-3 came in and are not here")]
+    assert found == [("chain", "are missing"), ("facts", "0-3 came in and are not here")]
 
 
 def test_a_missing_and_a_damaged_blob_are_found(stored: Path):
@@ -560,7 +560,7 @@ def test_many_runs_are_deleted_some_at_a_time_and_one_that_cannot_be_stops_none(
     asked: list[int] = []
 
     class Damaged:
-        def delete(self, ids: list[bytes]) -> Deleted:
+        def delete(self, ids: list[bytes], *_: str) -> Deleted:
             asked.append(len(ids))
             if trace(130) in ids:
                 raise CorruptTape("a fact of it is damaged")

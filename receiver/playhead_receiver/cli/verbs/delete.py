@@ -23,7 +23,7 @@ def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -
     What other runs say too stays for them. A run that is held, or goes on, is refused, and then none is
     deleted. A receiver that runs on the data folder is asked to do it.
     """
-    from playhead_receiver.cli.deleting import agreed, carry_out, say_deleted
+    from playhead_receiver.cli.deleting import agreed, carry_out, say_deleted, user
     from playhead_receiver.cli.runs import parse_target, reading
     from playhead_receiver.cli.views.words import age, count
     from playhead_receiver.errands import Delete
@@ -57,6 +57,6 @@ def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -
         again = f"playhead delete {' '.join(names)} --yes"
         if not agreed(session, lines, count(len(found), "run"), again):
             return 1
-    done = carry_out(session, Delete([run.trace_id for run in found])).deleted
+    done = carry_out(session, Delete([run.trace_id for run in found], user())).deleted
     say_deleted(session, done, schema_version=SCHEMA_VERSION, runs=names)
     return 0

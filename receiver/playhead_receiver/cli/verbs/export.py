@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,9 @@ from playhead_semconv.visible import visible
 
 if TYPE_CHECKING:
     from playhead_receiver.transfer import Material
+    from playhead_replay.tapefile import Keeper
+
+    Signs = Callable[[Keeper, str], Keeper]
 
 SCHEMA_VERSION = 1
 ENDINGS = {"tape": ".tape", "otlp": ".otlp.jsonl"}
@@ -42,12 +45,21 @@ STDOUT = "-"
     type=click.Choice(list(ENDINGS)),
     help="tape (the default), or otlp: OTLP JSON lines, for a Collector.",
 )
-def command(session: Session, target: str | None, output: str | None, form: str | None) -> None:
+@click.option(
+    "--sign",
+    "key",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Sign the tape with this private key of Ed25519, as ssh-keygen makes it.",
+)
+def command(
+    session: Session, target: str | None, output: str | None, form: str | None, key: Path | None
+) -> None:
     """Write a run with all its processes and spans to a file: a tape, or OTLP JSON lines.
 
     A file that ends in .gz is compressed. A tape is replayed without a store.
     """
     form = form or ("otlp" if output and ".jsonl" in output else "tape")
+    signing = None if key is None else _signing(key, form)
     with _material(session, parse_target(target)) as found:
         run = found.run
         path = output or inside(".", f"{run.name}{ENDINGS[form]}").name
@@ -57,7 +69,7 @@ def command(session: Session, target: str | None, output: str | None, form: str 
             for line in found.lines():
                 sys.stdout.buffer.write(visible(line.decode()).encode() + b"\n")
             return
-        size_bytes = _write(found, Path(path), form)
+        size_bytes = _write(found, Path(path), form, signing)
         if not is_foreign(session, parse_target(target), run):
             note_known(session.data_dir, Path(path))
     if session.as_json:
@@ -84,10 +96,26 @@ def _material(session: Session, target: Target) -> Generator[Material]:
         yield found
 
 
-def _write(found: Material, path: Path, form: str) -> int:
+def _signing(path: Path, form: str) -> Signs:
+    """What signs a file, with the key of ``path``. `UsageError`."""
+    from playhead_receiver.custody.signing import Signing, private_key
+
+    if form != "tape":
+        raise UsageError("only a tape is signed", hint="playhead export RUN --sign KEY -o run.tape")
+    key = private_key(path, lambda: _passphrase(path))
+    return lambda keeper, trace_id: Signing(keeper, key, trace_id)
+
+
+def _passphrase(path: Path) -> str:
+    if not sys.stdin.isatty():
+        raise UsageError(f"the key {path} has a passphrase, and nobody can be asked for it")
+    return click.prompt(f"passphrase of {path}", hide_input=True, err=True)
+
+
+def _write(found: Material, path: Path, form: str, signing: Signs | None) -> int:
     from playhead_receiver.transfer import write_lines
 
     try:
-        return found.write_tape(path) if form == "tape" else write_lines(path, found.lines())
+        return found.write_tape(path, signing) if form == "tape" else write_lines(path, found.lines())
     except OSError as problem:
         raise UsageError(f"{path} cannot be written", cause=str(problem)) from problem

@@ -48,7 +48,7 @@ def command(
     retention has it (success=7d failure=30d flagged=90d test=1d). A held run, and one that is running,
     is kept. A receiver that runs on the data folder is asked to do it.
     """
-    from playhead_receiver.cli.deleting import agreed, carry_out, say_deleted
+    from playhead_receiver.cli.deleting import agreed, carry_out, say_deleted, user
     from playhead_receiver.cli.views.words import count, size
     from playhead_receiver.errands import Collect
     from playhead_receiver.store import Query, open_store
@@ -79,7 +79,7 @@ def command(
         what = count(len(names), "run") if names else "the oldest runs"
         if not agreed(session, names, what, "add --yes, or only look: -n"):
             return 1
-    done = carry_out(session, Collect(policy)).deleted
+    done = carry_out(session, Collect(policy, user())).deleted
     say_deleted(session, done, schema_version=SCHEMA_VERSION)
     return 0
 

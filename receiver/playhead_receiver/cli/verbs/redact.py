@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 import tempfile
 import time
@@ -17,6 +16,7 @@ from playhead_receiver.cli.session import Session
 if TYPE_CHECKING:
     from playhead_receiver.redacting import Redaction
     from playhead_receiver.transfer import Material
+    from playhead_semconv.custody import Link
 
 SCHEMA_VERSION = 1
 SHORTEST = 6
@@ -37,13 +37,14 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
     later on, and the values that are given. The run is written anew, and what was there is overwritten;
     the new one says when that was done, and by whom. It gets another name.
     """
-    from playhead_receiver.cli.deleting import carry_out
+    from playhead_receiver.cli.deleting import carry_out, user
     from playhead_receiver.cli.runs import parse_target, reading
     from playhead_receiver.cli.sending import send_file
     from playhead_receiver.cli.views.words import count
     from playhead_receiver.errands import Delete
     from playhead_receiver.store.retention import named_to_go
     from playhead_receiver.transfer import Material
+    from playhead_semconv.custody.tombstones import Why
     from playhead_semconv.errors import UsageError
 
     target = parse_target(run)
@@ -65,7 +66,7 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
             done = _write(Material.of_store(store, summary.trace_id), path, given)
         if done.places and not dry_run:
             kept = True  # from here on this file is all there is of the run
-            deleted = carry_out(session, Delete([summary.trace_id])).deleted
+            deleted = carry_out(session, Delete([summary.trace_id], user(), Why.REDACTED)).deleted
             rejected, names = send_file(session, path)
             kept = bool(rejected)
         else:
@@ -102,6 +103,8 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
 
 def _write(material: Material, path: Path, given: list[str]) -> Redaction:
     """Write the run without its credentials to ``path``."""
+    from playhead_receiver.cli.deleting import user
+    from playhead_receiver.custody import Brought, redacted_chain
     from playhead_receiver.redacting import Redaction, late, told_in
     from playhead_replay.tapefile import standing_alone, write_tape_file
     from playhead_semconv.tapes import IndexedTape
@@ -113,10 +116,17 @@ def _write(material: Material, path: Path, given: list[str]) -> Redaction:
         values |= {one for _, facts in tapes for one in told_in(facts, wanted, key)}
     redaction = Redaction(sorted(values))
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    done = f"{now} {getpass.getuser()}: {len(values)} named values"
-    cleaned = [IndexedTape(redaction.tape(tape, facts, done)) for tape, facts in tapes if facts]
+    done = f"{now} {user()}: {len(values)} named values"
+    cleaned: list[IndexedTape] = []
+    chains: dict[bytes, list[Link]] = {}
+    for tape, facts in tapes:
+        if facts:
+            redacted = redaction.tape(tape, facts, done)
+            cleaned.append(IndexedTape(redacted))
+            chains[tape.instance] = redacted_chain(material.chains, facts, redacted, user())
     spans = [redaction.span(one) for one in material.spans]
-    write_tape_file(path, cleaned, spans, material.resources)
+    keeper = Brought(chains) if any(chains.values()) else None
+    write_tape_file(path, cleaned, spans, material.resources, keeper)
     return redaction
 
 

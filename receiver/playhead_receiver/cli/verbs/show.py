@@ -34,14 +34,27 @@ BRANCHES = ("fork", "resume")
     flag_value="response",
     help="The bytes of the step's last attempt, as on the wire: response, or request.",
 )
+@click.option(
+    "--custody", is_flag=True, help="Whether it is what was recorded, and what was done to it since."
+)
 def command(
-    session: Session, target: str | None, at: str | None, everything: bool, raw: str | None
+    session: Session,
+    target: str | None,
+    at: str | None,
+    everything: bool,
+    raw: str | None,
+    custody: bool,
 ) -> None:
     """Show a run as a tree of steps, or with POINT one step whole.
 
     RUN is the latest when it is left out.
     """
     wanted = parse_target(target, at)
+    if custody:
+        from playhead_receiver.cli.custody import show_custody
+
+        show_custody(session, wanted)
+        return
     with opened_run(session, wanted) as run:
         if wanted.point:
             _show_step(session, run, wanted.point, raw)

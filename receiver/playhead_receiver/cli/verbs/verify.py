@@ -10,45 +10,84 @@ import click
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.session import Session
-from playhead_semconv.errors import RunUnknown
-from playhead_semconv.visible import visible
+from playhead_semconv.errors import RunUnknown, UsageError
+from playhead_semconv.visible import in_one_line, visible
 
 if TYPE_CHECKING:
     from playhead_receiver.store import Upkeep
     from playhead_receiver.store.upkeep import Finding
+    from playhead_semconv.custody.tombstones import Tombstone
 
 SCHEMA_VERSION = 1
 MOST_SHOWN = 50
 MOST_NAMED = 10
 
 
-@verb("verify", short_help="check the store against its digests")
-def command(session: Session) -> int:
-    """Read the whole store, compare it with its digests and look for what is missing.
+@verb("verify", short_help="check the store, or a tape, against its digests and chains")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False), required=False)
+@click.option(
+    "--key", metavar="KEY", help="FILE has to be signed with this public key: a file, or a line."
+)
+def command(session: Session, file: Path | None, key: str | None) -> int:
+    """Read the whole store, compare it with its digests and chains, and look for what is missing.
 
-    So are the stores of all tenants in the data folder. May run while a receiver writes. Exit status 1
-    when something is wrong; stderr then says which runs it concerns, and what can be done.
+    So are the stores of all tenants in the data folder. May run while a receiver writes. With FILE, that
+    tape is compared with the chains that it has, and no store is needed. Exit status 1 when something
+    is wrong; stderr then says which runs it concerns, and what can be done.
     """
+    if file is not None:
+        from playhead_receiver.cli.verifying import verify_file
+
+        return verify_file(session, file, key)
+    if key is not None:
+        raise UsageError("a key is for a file", hint="playhead verify FILE --key KEY")
     from playhead_receiver.access.tenants import FOLDER
     from playhead_receiver.backup import tenants_in
+    from playhead_receiver.cli.views.custody import tombstone_line, tombstone_object
+    from playhead_receiver.cli.views.words import count
     from playhead_receiver.store import open_store
 
     places: dict[str, str | Path] = {"": session.store}
     if not session.settings.store:
         places |= {one: session.data_dir / FOLDER / one for one in tenants_in(session.data_dir)}
     said: list[dict[str, Any]] = []
+    not_chained = 0
+    left: list[tuple[str, Tombstone]] = []
     for tenant, place in places.items():
         with closing(open_store(place, read_only=True)) as store:
             found = list(store.verify())
             names = _names(store, found)
+            not_chained += store.not_chained()
+            left += [(tenant, one) for one in store.tombstones()]
         said += [_plain(tenant, one, names) for one in found]
         if not session.as_json:
             _say(session, tenant, found, names)
     if session.as_json:
-        session.print_json({"schema_version": SCHEMA_VERSION, "findings": said})
-    elif not said:
+        session.print_json(
+            {
+                "schema_version": SCHEMA_VERSION,
+                "findings": said,
+                "not_chained": not_chained,
+                "tombstones": [{**tombstone_object(one), "tenant": tenant} for tenant, one in left],
+            }
+        )
+        return 1 if said else 0
+    if not said:
         session.say(f"{session.store_name} is whole")
+    if not_chained:
+        _say_not_chained(session, not_chained)
+    if left:
+        runs, last = sum(len(one.runs) for _, one in left), tombstone_line(left[-1][1])
+        session.say(f"tombstones of {count(runs, 'run')}; the last: {in_one_line(last)}")
     return 1 if said else 0
+
+
+def _say_not_chained(session: Session, processes: int) -> None:
+    whose = "1 process is" if processes == 1 else f"{processes} processes are"
+    session.say(
+        f"{whose} not chained from the first fact on: stored by a playhead without chains, so nobody can"
+        " tell whether they were changed"
+    )
 
 
 def _names(store: Upkeep, found: list[Finding]) -> dict[str, str]:

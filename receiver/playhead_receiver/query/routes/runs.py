@@ -138,9 +138,9 @@ def take_mark(asked: Controlling, run: RunName, mark: Mark) -> Marks:
 @router.delete("/v1/runs/{run}")
 def delete_run(asked: Administrating, run: RunName) -> Removed:
     """Delete a run with all that only it holds, for good. One that is held or goes on is refused."""
-    done = delete_runs(
-        asked.store, named_to_go(asked.store, [run]), lambda trace_id: asked.note("delete", trace_id)
-    )
+    runs = named_to_go(asked.store, [run])
+    by = f"token {asked.caller.name}" if asked.caller.name else ""
+    done = delete_runs(asked.store, runs, lambda trace_id: asked.note("delete", trace_id), by)
     return Removed.model_validate(done, from_attributes=True)
 
 

@@ -34,6 +34,7 @@ class Draft:
 
     fact_runs: list[Row] = field(default_factory=list[Row])
     blob_uses: list[Row] = field(default_factory=list[Row])
+    chain: list[Row] = field(default_factory=list[Row])
     ranges: dict[tuple[int, int], int | None] = field(default_factory=dict[tuple[int, int], int | None])
     """Instance and first → last, None where the stretch is part of another now."""
     contents: dict[tuple[int, bytes], int] = field(default_factory=dict[tuple[int, bytes], int])
@@ -77,6 +78,7 @@ class Draft:
         return [
             (_insert("fact_run", "int8 int8 int8 int8 bytea bytea"), self.fact_runs),
             (_insert("blob_use", "bytea int8"), self.blob_uses),
+            (_insert("link", "int8 int8 bool bytea bytea bytea bytea"), self.chain),
             (
                 "DELETE FROM fact_range USING unnest(%s::int8[], %s::int8[]) AS gone(instance, first)"
                 " WHERE fact_range.instance = gone.instance AND fact_range.first = gone.first",

@@ -29,7 +29,9 @@ from playhead_receiver.store.sql.engine import SqlStore
 from playhead_receiver.store.sql.verify import verify
 from playhead_receiver.store.upkeep import AskedFor, Deleted, Finding, Hit, Lag
 from playhead_receiver.store.writer import Writer
+from playhead_semconv.custody.tombstones import Why
 from playhead_semconv.errors import StoreError
+from playhead_semconv.facts import digest_of
 
 if TYPE_CHECKING:
     from playhead_receiver.references import References
@@ -85,7 +87,7 @@ class PostgresStore(SqlStore[PgDb]):
         with self._reader.stream() as db:
             yield from verify(db, self._blobs)
 
-    def delete(self, trace_ids: Sequence[bytes]) -> Deleted:
+    def delete(self, trace_ids: Sequence[bytes], by: str = "", why: Why = Why.DELETED) -> Deleted:
         """Delete runs with all that only they hold. The server overwrites it when it vacuums.
 
         A few runs in each transaction, as all receivers wait for it.
@@ -94,7 +96,7 @@ class PostgresStore(SqlStore[PgDb]):
         waiting, count = list(trace_ids), 1
         while waiting:
             begin = time.monotonic()
-            done = self._delete_rows(waiting[:count])
+            done = self._delete_rows(waiting[:count], by, why)
             del waiting[:count]
             blobs |= done.blobs
             gone = Deleted(
@@ -103,6 +105,11 @@ class PostgresStore(SqlStore[PgDb]):
             count = count * 2 if time.monotonic() - begin < HELD_S / 2 else max(1, count // 2)
         self._search.forget()
         return msgspec.structs.replace(gone, blobs=self._delete_blobs(blobs))
+
+    def _add_label(self, db: PgDb, data: bytes) -> None:
+        """A row for a label, which no span has yet."""
+        key = digest_of(data)[:16]
+        db.execute("INSERT INTO label(key, data, uses) VALUES (?, ?, 0)", (key, data))
 
     def sweep(self) -> Deleted:
         """Delete blobs that nothing refers to."""

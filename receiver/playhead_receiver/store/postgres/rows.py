@@ -15,6 +15,7 @@ from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.fold import HEARTBEAT_NS
 from playhead_receiver.store.indexed import PROCESS_FACTS, fresh, part_digest, pending_row
 from playhead_receiver.store.instances import COLUMNS, Instance, agent_of, recall, text_of
+from playhead_receiver.store.linking import brought_link, links_for
 from playhead_receiver.store.naming import agent_word
 from playhead_receiver.store.packing import Frame, TextIndex
 from playhead_receiver.store.postgres.db import PgDb
@@ -29,6 +30,7 @@ from playhead_receiver.store.prepare import (
 from playhead_receiver.store.protocol import Receipt
 from playhead_receiver.store.sql.blob_uses import uses_of
 from playhead_receiver.store.sql.kept_texts import stored_text
+from playhead_receiver.store.sql.links import promised
 from playhead_receiver.store.sql.summaries import span_row
 from playhead_receiver.store.texts import frame_of
 from playhead_semconv import attributes as a
@@ -107,6 +109,10 @@ class Rows:
                 if known.resource is None:
                     known.resource = resource
                     self._draft.instances[known.row] = known
+            for link in prepared.links:
+                row = brought_link(self._instances[link.instance], link)
+                if row is not None:
+                    self._draft.chain.append(row)
             facts_new = sum(self._write_facts(run, now_ns) for run in prepared.runs)
             spans_new = sum(self._write_bundle(bundle, now_ns) for bundle in prepared.bundles)
             receipts.append(Receipt(spans_new, facts_new, self.position))
@@ -123,6 +129,7 @@ class Rows:
         spans = [span for batch in batches for bundle in batch.bundles for span in bundle.spans]
         instances = {run.instance for batch in batches for run in batch.runs}
         instances |= {instance for batch in batches for instance in batch.resources}
+        instances |= {link.instance for batch in batches for link in batch.links}
         instances |= {span.about.instance for span in spans if span.about.instance}
         self._look_up_instances(instances - self._instances.keys())
         self._look_up_shared("resource", {resource_key(one.resource): one.resource for one in spans})
@@ -174,6 +181,18 @@ class Rows:
         ):
             by_row[row].firsts.append(first)
             by_row[row].lasts.append(last)
+        for row, number, link in self._db.execute(
+            "SELECT DISTINCT ON (instance) instance, number, link FROM link"
+            " WHERE instance = ANY(?) ORDER BY instance, number DESC",
+            (list(by_row),),
+        ):
+            by_row[row].links, by_row[row].tip = number + 1, link
+        brought = self._db.execute(
+            "SELECT instance FROM link WHERE number = 0 AND brought AND instance = ANY(?)",
+            (list(by_row),),
+        )
+        for (row,) in list(brought):
+            by_row[row].promised = promised(self._db, row)
 
     def _look_up_shared(self, table: str, values: dict[bytes, bytes]) -> None:
         unknown = {key: data for key, data in values.items() if (table, key) not in self._shared}
@@ -212,6 +231,7 @@ class Rows:
                 (self.position, known.row, part.first, part.last, part.data, part.blobs)
             )
             self._draft.blob_uses += uses_of(self.position, part.blobs)
+            self._draft.chain += links_for(known, part, now_ns)
             self._extend_range(known, part.first, part.last)
             self._index(known, part.facts, now_ns)
         return sum(len(part.facts) for part in new)

@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import psycopg
 
+from playhead_receiver.store.postgres.db import PgDb
 from playhead_receiver.store.sql.blob_uses import note_uses
+from playhead_receiver.store.sql.links import note_unchained
 from playhead_semconv.errors import StoreUnavailable
 
-VERSION = 7
+VERSION = 9
 
 _PLACES = """
 -- Where large bodies lie that are not in `blob`, and whose they are.
@@ -35,6 +37,19 @@ CREATE TABLE aged(
     instance bigint NOT NULL, first bigint NOT NULL, last bigint NOT NULL, PRIMARY KEY(instance, first));
 """
 
+_LINKS = """
+-- The chains of instances, see playhead_semconv.custody.
+CREATE TABLE link(
+    instance bigint NOT NULL, number bigint NOT NULL, brought boolean NOT NULL, said bytea NOT NULL,
+    digest bytea NOT NULL, link bytea NOT NULL, digests bytea NOT NULL, PRIMARY KEY(instance, number));
+ALTER TABLE link ALTER COLUMN digests SET STORAGE EXTERNAL;
+"""
+
+_TOMBSTONES = """
+-- What is left of deleted runs, see playhead_semconv.custody.tombstones.
+CREATE TABLE tombstone(number bigint PRIMARY KEY, said bytea NOT NULL, link bytea NOT NULL);
+"""
+
 _INDEX_AGAIN = """
 TRUNCATE text_words, fact_words;
 UPDATE done SET bundle = 0, position = 0;
@@ -44,8 +59,8 @@ TABLES = (
     """
 CREATE TABLE counter(
     position bigint NOT NULL, bundle bigint NOT NULL,
-    writes bigint NOT NULL, deletions bigint NOT NULL);
-INSERT INTO counter VALUES (0, 0, 0, 0);
+    writes bigint NOT NULL, deletions bigint NOT NULL, looked bigint NOT NULL DEFAULT 0);
+INSERT INTO counter VALUES (0, 0, 0, 0, 0);
 
 CREATE TABLE instance(
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -164,12 +179,19 @@ ALTER TABLE fact_run ALTER COLUMN data SET STORAGE EXTERNAL;
     + _SIGNATURES
     + _BLOB_USES
     + _AGED
+    + _LINKS
+    + _TOMBSTONES
 )
 
 
 def _to_5(connection: psycopg.Connection) -> None:
     connection.execute(_BLOB_USES)
     note_uses(connection, "%s")
+
+
+def _to_8(connection: psycopg.Connection) -> None:
+    connection.execute(_LINKS)
+    note_unchained(PgDb(connection))
 
 
 MIGRATIONS: dict[int, str | Callable[[psycopg.Connection], None]] = {
@@ -185,6 +207,12 @@ MIGRATIONS: dict[int, str | Callable[[psycopg.Connection], None]] = {
     4: _to_5,
     5: "CREATE INDEX span_bundle ON span(bundle)",
     6: _AGED + r"INSERT INTO strand SELECT DISTINCT instance, '\x21'::bytea, 0, NULL::bytea FROM strand",
+    7: _to_8,
+    8: _TOMBSTONES
+    + """
+    ALTER TABLE counter ADD COLUMN looked bigint NOT NULL DEFAULT 0;
+    UPDATE counter SET looked = position;
+    """,
 }
 """What makes the next schema of each one, as SQL or a function; forward only."""
 

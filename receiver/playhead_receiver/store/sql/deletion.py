@@ -8,13 +8,14 @@ newest to the oldest is enough.
 from __future__ import annotations
 
 import heapq
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from playhead_receiver.store.cutting import DIGEST_BYTES
-from playhead_receiver.store.prepare import bare_run, blob_digests, pack_bare
+from playhead_receiver.store.prepare import bare_run, blob_digests, offloaded_at, pack_bare
 from playhead_receiver.store.sql.blob_uses import forget_uses
 from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.frames import (
@@ -24,7 +25,9 @@ from playhead_receiver.store.sql.frames import (
     put_frame,
     readable_items,
 )
+from playhead_receiver.store.sql.links import add_link
 from playhead_receiver.store.sql.shared import release
+from playhead_receiver.store.sql.tombstones import lay
 from playhead_receiver.store.texts import (
     PLACE_BITS,
     TEXT,
@@ -36,19 +39,28 @@ from playhead_receiver.store.texts import (
 )
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv.custody import What, fact_digest
+from playhead_semconv.custody.tombstones import Tombstone, Why
 from playhead_semconv.errors import CorruptTape, PlayheadError
 from playhead_semconv.facts import Content, Fact, digest_of
 from playhead_semconv.folds import is_inbound
+from playhead_semconv.ranges import merged
 from playhead_semconv.slices import lanes_of
 
-_OF_AN_INSTANCE = ("fact_run", "fact_range", "aged", "content", "blob_part", "exchange", "strand")
+_OF_AN_INSTANCE = (
+    *("fact_run", "fact_range", "aged", "content", "blob_part", "exchange", "strand"),
+    "link",
+)
 
 
 class Deletion:
     """Deletes runs; counts what went. The transaction is the caller's."""
 
-    def __init__(self, connection: Db) -> None:
+    def __init__(self, connection: Db, by: str = "", why: Why = Why.DELETED) -> None:
+        """``by``: who deletes."""
         self._db = connection
+        self._by, self._why = by, why
+        self._chains: list[tuple[bytes, int, bytes]] = []
         self._texts = Texts(lambda id: frames_at(connection, id))
         self.runs = self.spans = self.facts = 0
         self.blobs: set[bytes] = set()
@@ -57,6 +69,7 @@ class Deletion:
     def delete(self, trace_ids: Sequence[bytes]) -> None:
         """Delete these runs."""
         instances: set[int] = set()
+        runs = [(one, name) for one in trace_ids if (name := self._name(one)) is not None]
         bundles: dict[int, bytes] = {}
         for trace_id in trace_ids:
             for sql in (
@@ -74,6 +87,12 @@ class Deletion:
         self._shrink(bundles)
         for instance in sorted(instances):
             self._delete_facts(instance, set(trace_ids))
+        if runs:
+            now_ns, counts = time.time_ns(), (self.facts, self.spans)
+            lay(self._db, Tombstone(self._why, now_ns, self._by, runs, *counts, self._chains))
+
+    def _name(self, trace_id: bytes) -> str | None:
+        return self._db.execute("SELECT name FROM run WHERE trace_id = ?", (trace_id,)).get
 
     # Bundles
 
@@ -202,6 +221,13 @@ class Deletion:
         for position, first, last, *_ in runs:
             self._unsearch_facts(position, last, range(first, last + 1))
             self._db.execute("DELETE FROM blob_use WHERE position = ?", (position,))
+        last: Any = self._db.execute(
+            "SELECT instance.instance, number, link FROM link JOIN instance"
+            " ON instance.id = link.instance WHERE link.instance = ? ORDER BY number DESC LIMIT 1",
+            (instance,),
+        ).get
+        if last is not None:
+            self._chains.append((last[0], last[1] + 1, last[2]))
         for table in _OF_AN_INSTANCE:
             self._delete(table, "instance", instance)
         self._delete("instance", "id", instance)
@@ -226,12 +252,14 @@ class Deletion:
                     if body is not None and (not goes(fact) or body.digest in needed):
                         needed |= {one for one in (body.base, body.digest) if one}
             grows = len(needed) > before
+        numbers: list[int] = []
+        digests: list[bytes] = []
         for position, _, last, data, blobs in runs:
             facts = bare_run(data)
             emptied = [_emptied(fact, needed) if goes(fact) else fact for fact in facts]
             if emptied == facts:
                 continue
-            changed = [fact.seq for one, fact in zip(emptied, facts, strict=True) if one != fact]
+            changed = {fact.seq for one, fact in zip(emptied, facts, strict=True) if one != fact}
             self._unsearch_facts(position, last, changed)
             self.facts += len(changed)
             packed, left = pack_bare(emptied, blobs)
@@ -239,11 +267,17 @@ class Deletion:
                 "UPDATE fact_run SET data = ?, blobs = ? WHERE position = ?", (packed, left, position)
             )
             forget_uses(self._db, position, blob_digests(blobs) - blob_digests(left))
+            places = offloaded_at(left)
+            numbers += sorted(changed)
+            digests += [fact_digest(one, places.get(one.seq)) for one in emptied if one.seq in changed]
             for fact, old in zip(emptied, facts, strict=True):
                 if old.body is not None and fact.body is None:
                     self._db.execute(
                         "DELETE FROM content WHERE instance = ? AND seq = ?", (instance, fact.seq)
                     )
+        if numbers:
+            ranges = merged((number, number) for number in numbers)
+            add_link(self._db, instance, What.EMPTIED, ranges, b"".join(digests), self._by)
 
     # Rows
 

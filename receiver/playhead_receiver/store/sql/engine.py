@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Generic, TypeVar
@@ -13,19 +13,32 @@ from playhead_receiver.store.cutting import Cutter
 from playhead_receiver.store.faults import OF_ONE_RUN
 from playhead_receiver.store.fold import SpanRow
 from playhead_receiver.store.history import History
-from playhead_receiver.store.protocol import Change, Query, RunSummary, StoredSpan
+from playhead_receiver.store.protocol import Change, Meaning, Query, RunSummary, StoredSpan
 from playhead_receiver.store.resolve import resolve
 from playhead_receiver.store.shelves import Shelves
 from playhead_receiver.store.sql.blob_uses import unused
 from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.deletion import Deletion
 from playhead_receiver.store.sql.history import Rolling
+from playhead_receiver.store.sql.links import links_of, not_chained
+from playhead_receiver.store.sql.meanings import put
 from playhead_receiver.store.sql.part import part_of_run
 from playhead_receiver.store.sql.reader import Reader
 from playhead_receiver.store.sql.runs import Runs
-from playhead_receiver.store.sql.summaries import Made, StoredRun, keep, make, outdated, span_rows
+from playhead_receiver.store.sql.summaries import (
+    Made,
+    StoredRun,
+    keep,
+    label_of,
+    make,
+    outdated,
+    span_rows,
+)
 from playhead_receiver.store.sql.tape import SqlTape
+from playhead_receiver.store.sql.tombstones import tombstones
 from playhead_receiver.store.writer import Writer
+from playhead_semconv.custody import Link
+from playhead_semconv.custody.tombstones import Tombstone, Why
 from playhead_semconv.errors import StoreUnavailable
 from playhead_semconv.facts import Fact
 from playhead_semconv.seams import Tape
@@ -33,6 +46,8 @@ from playhead_semconv.seams import Tape
 log = logging.getLogger(__name__)
 
 SUMMED_UP_AT_ONCE = 64
+LOOKED_AT_ONCE = 10_000
+"""Spans of which it is looked what they mean."""
 DELETED_AT_ONCE = 32
 """Blobs that are deleted while commits of others wait."""
 
@@ -99,6 +114,12 @@ class SqlStore(Generic[D]):
             if fact is not None:
                 yield fact
 
+    def chain(self, instance: bytes) -> list[Link]:
+        """The chain over the facts of a process instance, its first link first."""
+        with self._reader.connection() as db:
+            row = db.execute("SELECT id FROM instance WHERE instance = ?", (instance,)).get
+            return [] if row is None else list(links_of(db, row, instance))
+
     def resource(self, instance: bytes) -> bytes | None:
         """OTLP `Resource` bytes of a process instance."""
         found = self._reader.one("SELECT resource FROM instance WHERE instance = ?", (instance,))
@@ -138,6 +159,32 @@ class SqlStore(Generic[D]):
             found.setdefault(trace_id, set()).add(word)
         return found
 
+    def not_chained(self) -> int:
+        """How many processes have facts that came before there were chains."""
+        with self._reader.connection() as db:
+            return not_chained(db)
+
+    def to_look_at(self, limit: int = LOOKED_AT_ONCE) -> tuple[list[bytes], int]:
+        """Trace ids of the requests whose meaning was not looked for yet, and a position."""
+        rows = self._reader.all(
+            "SELECT trace_id, span.position, label.data FROM counter, span"
+            " JOIN label ON label.id = span.label WHERE span.position > looked"
+            " ORDER BY span.position LIMIT ?",
+            (limit,),
+        )
+        requests = dict.fromkeys(trace_id for trace_id, _, label in rows if label_of(label).attempt)
+        return list(requests), rows[-1][1] if rows else 0
+
+    def looked_at(self, position: int) -> None:
+        """Note that all spans up to a position were looked at."""
+        sql = "UPDATE counter SET looked = ? WHERE looked < ?"
+        self._errands().run(lambda db: db.execute(sql, (position, position)) and None, forgets=False)
+
+    def mean(self, trace_id: bytes, found: Mapping[bytes, Meaning]) -> int:
+        """Say what spans of a trace mean; how many of them are there."""
+        act = partial(put, trace_id=trace_id, found=found, add=self._add_label)
+        return self._errands().run(act) if found else 0
+
     def sum_up(self, limit: int = SUMMED_UP_AT_ONCE) -> int:
         """Bring summaries of runs up to date, at most ``limit``; how many were not."""
         errands = self._errands()
@@ -168,7 +215,7 @@ class SqlStore(Generic[D]):
     def roll(self, kept: History) -> int:
         """Let what services did for no request age out, some of it; 0 when that is all for now."""
         errands = self._errands()
-        read, dropped = self._rolling.step(kept, lambda act: errands.run(act, forgets=False))
+        read, dropped = self._rolling.step(kept, errands.run)
         if dropped.blobs:
             self._delete_blobs(dropped.blobs)
         return read
@@ -193,16 +240,25 @@ class SqlStore(Generic[D]):
         """Bytes that what is stored takes."""
         return self.size_bytes()
 
+    def _add_label(self, db: D, data: bytes) -> None:
+        """A row for a label, which no span has yet."""
+        raise NotImplementedError
+
     def _errands(self) -> Writer[D]:
         if self._writer is None:
             raise StoreUnavailable(f"the store {self._name} is open for reading only")
         return self._writer
 
-    def _delete_rows(self, trace_ids: Sequence[bytes]) -> Deletion:
+    def tombstones(self) -> Iterator[Tombstone]:
+        """What is left of deleted runs, oldest first."""
+        with self._reader.connection() as db:
+            yield from tombstones(db)
+
+    def _delete_rows(self, trace_ids: Sequence[bytes], by: str, why: Why) -> Deletion:
         """Delete runs from the tables; what they offloaded is to be looked at after that."""
 
         def delete(db: D) -> Deletion:
-            deletion = Deletion(db)
+            deletion = Deletion(db, by, why)
             deletion.delete(trace_ids)
             return deletion
 

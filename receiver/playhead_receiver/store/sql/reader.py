@@ -13,7 +13,7 @@ from playhead_receiver.store.prepare import open_run
 from playhead_receiver.store.protocol import Change, StoredSpan
 from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.frames import frames_at, frames_of
-from playhead_receiver.store.sql.summaries import instance_of
+from playhead_receiver.store.sql.summaries import instance_of, label_of
 from playhead_receiver.store.texts import Texts
 from playhead_semconv.errors import CorruptTape, StoreError, StoreUnavailable
 
@@ -89,14 +89,16 @@ class Reader:
         for at in range(0, len(places), SPANS_AT_ONCE):
             some = places[at : at + SPANS_AT_ONCE]
             rows = self.all(
-                "SELECT span_id, bundle, place, resource.data FROM span JOIN resource"
-                f" ON resource.id = span.resource WHERE position IN (?{', ?' * (len(some) - 1)})"
+                "SELECT span_id, bundle, place, resource.data, label.data FROM span JOIN resource"
+                " ON resource.id = span.resource JOIN label ON label.id = span.label"
+                f" WHERE position IN (?{', ?' * (len(some) - 1)})"
                 " ORDER BY position",
                 some,
             )
             ahead.extend(sorted({row[1] for row in rows}))
-            for span_id, bundle, place, resource in rows:
-                yield StoredSpan(trace_id, span_id, resource + texts.span(bundle, place))
+            for span_id, bundle, place, resource, label in rows:
+                otlp = resource + texts.span(bundle, place)
+                yield StoredSpan(trace_id, span_id, otlp, label_of(label).wire)
 
     def resources(self) -> list[bytes]:
         """The resources that spans have."""
@@ -175,9 +177,9 @@ class Reader:
             )
             spans: Iterator[Any] = iter(
                 db.execute(
-                    "SELECT position, trace_id, span_id, bundle, place, resource.data FROM span"
-                    " JOIN resource ON resource.id = span.resource WHERE position > ? ORDER BY position"
-                    " LIMIT ?",
+                    "SELECT position, trace_id, span_id, bundle, place, resource.data, label.data"
+                    " FROM span JOIN resource ON resource.id = span.resource"
+                    " JOIN label ON label.id = span.label WHERE position > ? ORDER BY position LIMIT ?",
                     (after, limit),
                 )
             )
@@ -195,9 +197,10 @@ class Reader:
                                 changes.append(Change(place, fact))
                                 size += len(fact.body.inline or b"") if fact.body is not None else 100
                     else:
-                        position, trace_id, span_id, bundle, place, resource = row
+                        position, trace_id, span_id, bundle, place, resource, label = row
                         otlp = resource + texts.span(bundle, place)
-                        changes.append(Change(position, StoredSpan(trace_id, span_id, otlp)))
+                        span = StoredSpan(trace_id, span_id, otlp, label_of(label).wire)
+                        changes.append(Change(position, span))
                         size += len(otlp)
                 except StoreUnavailable:
                     raise

@@ -54,7 +54,7 @@ class Shared:
         for row, count in self._uses.items():
             if count > 0:
                 self._db.execute(f"UPDATE {self._table} SET uses = uses + ? WHERE id = ?", (count, row))
-            elif _count_out(self._db, self._table, row, -count):
+            elif count_out(self._db, self._table, row, -count):
                 self._rows.clear()
         self._uses.clear()
 
@@ -66,10 +66,10 @@ def release(db: Db, trace_id: bytes) -> None:
             f"SELECT {table}, count(*) FROM span WHERE trace_id = ? GROUP BY {table}", (trace_id,)
         )
         for row, count in list(rows):
-            _count_out(db, table, row, count)
+            count_out(db, table, row, count)
 
 
-def _count_out(db: Db, table: str, row: int, count: int) -> bool:
+def count_out(db: Db, table: str, row: int, count: int) -> bool:
     """So many spans less have it; whether that were all."""
     if count:
         db.execute(f"UPDATE {table} SET uses = uses - ? WHERE id = ?", (count, row))

@@ -141,7 +141,9 @@ def span_rows(db: Db, trace_id: bytes) -> list[SpanRow]:
         at,
     ) in rows:
         usage = Usage(given, cached, written, put_out, thought) if given or put_out else _NO_USAGE
-        spans.append(SpanRow(id, parent, begin, end, bool(failed), bool(root), _label(label), usage, at))
+        spans.append(
+            SpanRow(id, parent, begin, end, bool(failed), bool(root), label_of(label), usage, at)
+        )
     rows = db.execute(
         "SELECT span_id, parent, start_ns, step, model FROM pending WHERE trace_id = ?", (trace_id,)
     )
@@ -262,7 +264,8 @@ def _about(data: bytes) -> ResourceSummary:
 
 
 @lru_cache(maxsize=4096)
-def _label(data: bytes) -> Label:
+def label_of(data: bytes) -> Label:
+    """A label as it is stored."""
     return _decode_label.decode(data)
 
 

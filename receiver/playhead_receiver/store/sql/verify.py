@@ -11,14 +11,16 @@ from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.cutting import DIGEST_BYTES
 from playhead_receiver.store.prepare import open_run
 from playhead_receiver.store.sql.blob_uses import uses_of
+from playhead_receiver.store.sql.chains import Chains
 from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.frames import frames_at
-from playhead_receiver.store.sql.history.dropping import joined
 from playhead_receiver.store.sql.summaries import COLUMNS, differs, stored_run
+from playhead_receiver.store.sql.tombstones import verify_tombstones
 from playhead_receiver.store.texts import PLACE_BITS, Texts, addresses_in, frame_of, items_of
 from playhead_receiver.store.upkeep import Finding
 from playhead_semconv.errors import PlayheadError, StoreUnavailable
 from playhead_semconv.facts import digest_of
+from playhead_semconv.ranges import merged, without
 
 
 def verify(db: Db, blobs: Blobs) -> Iterator[Finding]:
@@ -28,6 +30,7 @@ def verify(db: Db, blobs: Blobs) -> Iterator[Finding]:
     yield from _links(db)
     yield from _facts(db, blobs)
     yield from _runs(db)
+    yield from verify_tombstones(db)
 
 
 def _reading(db: Db) -> Texts:
@@ -120,6 +123,7 @@ _IS_USED = "SELECT 1 FROM blob_use WHERE digest = ? AND position = ?"
 def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
     there: dict[int, list[tuple[int, int]]] = {}
     members, aged = _members(db), _aged(db)
+    chains = Chains(db, members)
     rows: Any = db.execute(
         "SELECT position, fact_run.instance, first, last, data, blobs, instance.instance FROM fact_run"
         " LEFT JOIN instance ON instance.id = fact_run.instance ORDER BY fact_run.instance, first"
@@ -128,6 +132,7 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
     for position, row, first, last, data, offloaded, instance in rows:
         name = "an unknown process" if instance is None else instance.hex()
         where, runs = f"{name} {first}-{last}", members.get(row, [])
+        yield from chains.turn_to(row)
         ranges = there.setdefault(row, [])
         if ranges and ranges[-1][1] == first - 1:
             ranges[-1] = (ranges[-1][0], last)
@@ -145,8 +150,10 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
         except StoreUnavailable:  # nothing can be said
             raise
         except Exception as problem:
+            chains.unreadable(first, last)
             yield Finding("facts", where, _said(problem), runs)
             continue
+        chains.take(facts)
         if [fact.seq for fact in facts] != _left(first, last, aged.get(row, [])):
             yield Finding("facts", where, "the numbers are others", runs)
         for fact in facts:
@@ -156,11 +163,12 @@ def _facts(db: Db, blobs: Blobs) -> Generator[Finding]:
                 if body.size == len(body.inline or b""):
                     problem = "its body differs from its digest"
                     yield Finding("facts", f"{name} {fact.seq}", problem, runs)
+    yield from chains.rest()
     noted = int(db.execute("SELECT count(*) FROM blob_use").get)
     if noted > uses:
         yield Finding("blob", "blob_use", f"{noted} uses of blobs are noted, there are {uses}")
     for row, ranges in aged.items():
-        there[row] = joined([*there.get(row, []), *ranges])
+        there[row] = merged([*there.get(row, []), *ranges])
     yield from _ranges(db, there, members)
 
 
@@ -204,22 +212,9 @@ def _ranges(
             (listed, here, "came in and are not here"),
             (here, listed, "are here and are not listed"),
         ):
-            for first, last in _beyond(some, others):
+            for first, last in without(some, others):
                 where = names.get(row, f"process {row}")
                 yield Finding("facts", where, f"{first}-{last} {problem}", members.get(row, []))
-
-
-def _beyond(some: list[tuple[int, int]], others: list[tuple[int, int]]) -> Generator[tuple[int, int]]:
-    """What of these stretches is in none of the others; both ascend."""
-    for first, last in some:
-        for begin, end in others:
-            if end < first or begin > last:
-                continue
-            if begin > first:
-                yield first, begin - 1
-            first = end + 1
-        if first <= last:
-            yield first, last
 
 
 def _members(db: Db) -> dict[int, list[str]]:

@@ -27,6 +27,7 @@ from playhead_receiver.store.sqlite.search import SqliteSearch
 from playhead_receiver.store.sqlite.space import give_back, has_room
 from playhead_receiver.store.upkeep import AskedFor, Deleted, Finding, Hit, Lag
 from playhead_receiver.store.writer import Writer
+from playhead_semconv.custody.tombstones import Why
 from playhead_semconv.errors import StoreUnavailable
 
 if TYPE_CHECKING:
@@ -92,12 +93,16 @@ class SqliteStore(SqlStore[apsw.Connection]):
             except apsw.CorruptError as problem:
                 yield Finding("database", FILE, f"it cannot be read any further: {problem}")
 
-    def delete(self, trace_ids: Sequence[bytes]) -> Deleted:
+    def delete(self, trace_ids: Sequence[bytes], by: str = "", why: Why = Why.DELETED) -> Deleted:
         """Delete runs with all that only they hold."""
-        done = self._delete_rows(trace_ids)
+        done = self._delete_rows(trace_ids, by, why)
         self._forget_words()
         wiped = self._wipe()
         return Deleted(done.runs, done.spans, done.facts, self._delete_blobs(done.blobs), wiped)
+
+    def _add_label(self, db: apsw.Connection, data: bytes) -> None:
+        """A row for a label, which no span has yet."""
+        db.execute("INSERT INTO label(data, uses) VALUES (?, 0)", (data,))
 
     def sweep(self) -> Deleted:
         """Delete blobs that nothing refers to."""

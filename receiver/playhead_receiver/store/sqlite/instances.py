@@ -9,6 +9,7 @@ import apsw
 
 from playhead_receiver.store.fold import HEARTBEAT_NS
 from playhead_receiver.store.instances import COLUMNS, Instance, recall, said_by
+from playhead_receiver.store.sql.links import promised
 
 
 class Instances:
@@ -46,11 +47,25 @@ class Instances:
             ):
                 known.firsts.append(int(first))  # type: ignore[arg-type]
                 known.lasts.append(int(last))  # type: ignore[arg-type]
+            self._recall_chain(known)
             known.serves = bool(
                 self._db.execute("SELECT 1 FROM strand WHERE instance = ? LIMIT 1", (known.row,)).get
             )
         self._known[instance] = known
         return known
+
+    def _recall_chain(self, known: Instance) -> None:
+        found: Any = self._db.execute(
+            "SELECT last.number, last.link, first.brought FROM link AS last JOIN link AS first"
+            " ON first.instance = last.instance AND first.number = 0"
+            " WHERE last.instance = ? ORDER BY last.number DESC LIMIT 1",
+            (known.row,),
+        ).get
+        if found is None:
+            return
+        number, known.tip, brought = found
+        known.links = number + 1
+        known.promised = promised(self._db, known.row) if brought else []
 
     def set_resource(self, instance: bytes, resource: bytes) -> None:
         """Keep the OTLP resource of an instance; the first one stays."""

@@ -10,6 +10,7 @@ from playhead_receiver.span_view import Label, Usage, open_frame, parse_span, su
 from playhead_receiver.store.prepare import encode_label
 from playhead_receiver.store.sql.blob_uses import note_uses
 from playhead_receiver.store.sql.frames import frames_at
+from playhead_receiver.store.sql.links import note_unchained
 from playhead_receiver.store.texts import Texts
 from playhead_semconv.errors import PlayheadError
 
@@ -59,6 +60,20 @@ CREATE TABLE run_word(
 CREATE INDEX run_word_of ON run_word(trace_id);
 """
 
+LINKS = """
+-- The chains of instances, see playhead_semconv.custody: what each link says, and the digests of the
+-- facts that it says it of. brought: it came with the run, before its facts.
+CREATE TABLE link(
+    instance INTEGER NOT NULL, number INTEGER NOT NULL, brought INTEGER NOT NULL, said BLOB NOT NULL,
+    digest BLOB NOT NULL, link BLOB NOT NULL, digests BLOB NOT NULL);
+CREATE UNIQUE INDEX link_place ON link(instance, number);
+"""
+
+TOMBSTONES = """
+-- What is left of deleted runs, see playhead_semconv.custody.tombstones.
+CREATE TABLE tombstone(number INTEGER PRIMARY KEY, said BLOB NOT NULL, link BLOB NOT NULL);
+"""
+
 
 def to_6(db: apsw.Connection) -> None:
     """Read every span again for what is kept of it since: labels, kinds of tokens, conversations."""
@@ -98,3 +113,16 @@ def to_9(db: apsw.Connection) -> None:
         " PRIMARY KEY(digest, position)) WITHOUT ROWID"
     )
     note_uses(db)
+
+
+def to_12(db: apsw.Connection) -> None:
+    """Chains begin; what is here has none."""
+    db.execute(LINKS)
+    note_unchained(db)
+
+
+LOOKED = """
+-- The receiver looks for the meaning of requests that come from now on; of older ones with rederive.
+ALTER TABLE counter ADD COLUMN looked INTEGER NOT NULL DEFAULT 0;
+UPDATE counter SET looked = position;
+"""

@@ -13,6 +13,7 @@ from playhead_receiver.span_view import SpanSummary
 from playhead_receiver.store.blobs import Blobs
 from playhead_receiver.store.indexed import PROCESS_FACTS, fresh, part_digest, pending_row
 from playhead_receiver.store.instances import Instance, agent_of, text_of
+from playhead_receiver.store.linking import brought_link, links_for
 from playhead_receiver.store.naming import agent_word
 from playhead_receiver.store.packing import Frame, TextIndex
 from playhead_receiver.store.prepare import (
@@ -89,6 +90,10 @@ class Rows:
                 kept.clear()
         for instance, resource in prepared.resources.items():
             self._instances.set_resource(instance, resource)
+        for link in prepared.links:
+            row = brought_link(self._instances.get(link.instance), link)
+            if row is not None:
+                self._add_links([row])
         facts_new = sum(self._write_facts(run, now_ns) for run in prepared.runs)
         spans_new = sum(self._write_bundle(bundle, now_ns) for bundle in prepared.bundles)
         return Receipt(spans_new, facts_new, self.position)
@@ -114,6 +119,7 @@ class Rows:
             )
             if part.blobs is not None:
                 self._insert("blob_use", uses_of(self.position, part.blobs))
+            self._add_links(links_for(known, part, now_ns))
             self._instances.extend_range(known, part.first, part.last)
             self._index(known, part.facts, now_ns)
         return sum(len(part.facts) for part in new)
@@ -260,6 +266,10 @@ class Rows:
                 f"INSERT OR REPLACE INTO {table} VALUES {row}{(', ' + row) * (len(some) - 1)}",
                 tuple(chain.from_iterable(some)),
             )
+
+    def _add_links(self, rows: list[tuple[Any, ...]]) -> None:
+        """Links are never replaced: where one has the number already, nothing is written."""
+        self._db.executemany("INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def _span_row(self, span: PreparedSpan, bundle: int, place: int) -> tuple[Any, ...]:
         resource = self._resources.row(resource_key(span.resource), span.resource)

@@ -9,17 +9,20 @@ from pathlib import Path
 
 import apsw
 
-from playhead_receiver.store.sqlite.migration import to_6, to_9
+from playhead_receiver.store.sqlite.migration import LINKS, LOOKED, TOMBSTONES, to_6, to_9, to_12
 from playhead_semconv.errors import StoreUnavailable
 
 FILE = "store.sqlite"
-VERSION = 11
+VERSION = 13
 APPLICATION_ID = 0x706C6864
 BUSY_TIMEOUT_MS = 10_000
 
-TABLES = """
-CREATE TABLE counter(position INTEGER NOT NULL, bundle INTEGER NOT NULL);
-INSERT INTO counter VALUES (0, 0);
+TABLES = (
+    """
+-- looked: up to which position the receiver has looked for the meaning of requests, see meaning.py.
+CREATE TABLE counter(
+    position INTEGER NOT NULL, bundle INTEGER NOT NULL, looked INTEGER NOT NULL DEFAULT 0);
+INSERT INTO counter VALUES (0, 0, 0);
 
 CREATE TABLE instance(
     id INTEGER PRIMARY KEY,
@@ -147,6 +150,9 @@ CREATE TABLE unsearch(row INTEGER NOT NULL, fact INTEGER NOT NULL);
 -- The last number given to a run of an agent; numbers are never reused.
 CREATE TABLE agent(word TEXT PRIMARY KEY, last INTEGER NOT NULL) WITHOUT ROWID;
 """
+    + LINKS
+    + TOMBSTONES
+)
 
 MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
     1: """
@@ -190,6 +196,8 @@ MIGRATIONS: dict[int, str | Callable[[apsw.Connection], None]] = {
         PRIMARY KEY(instance, first)) WITHOUT ROWID;
     INSERT INTO strand SELECT DISTINCT instance, x'21', 0, NULL FROM strand;
     """,
+    11: to_12,
+    12: TOMBSTONES + LOOKED,
 }
 """What makes the next schema of each one, as SQL or a function; forward only."""
 

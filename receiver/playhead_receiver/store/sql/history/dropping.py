@@ -12,11 +12,14 @@ from playhead_receiver.store.prepare import bare_run, blob_digests, pack_bare
 from playhead_receiver.store.sql.blob_uses import forget_uses, uses_of
 from playhead_receiver.store.sql.db import Db
 from playhead_receiver.store.sql.history.staying import Stretch
+from playhead_receiver.store.sql.links import add_link, thin
 from playhead_receiver.store.sql.searcher import SAID
 from playhead_receiver.store.strands import needs_of, strands_of
 from playhead_semconv import events as e
+from playhead_semconv.custody import What
 from playhead_semconv.errors import CorruptTape
 from playhead_semconv.facts import Fact
+from playhead_semconv.ranges import merged
 
 AT_ONCE = 256
 
@@ -53,6 +56,8 @@ def drop(db: Db, instance: int, stretches: Sequence[Stretch], measured_to: int) 
             _drop_one(db, instance, stretch, kept, aged, done)
         if kept and stretch.waits:
             done.left.append(kept[0].seq)
+    if done.facts:
+        thin(db, instance)
     return done
 
 
@@ -89,7 +94,9 @@ def _drop_one(
             "DELETE FROM exchange WHERE instance = ? AND id = ? AND last <= ?",
             (instance, id, stretch.last),
         )
-    _say(db, instance, [fact.seq for fact in aged])
+    numbers = [fact.seq for fact in aged]
+    _say(db, instance, numbers)
+    add_link(db, instance, What.AGED, merged((number, number) for number in numbers))
 
 
 def _put(db: Db, instance: int, stretch: Stretch, stays: set[int], kept: list[Fact]) -> None:
@@ -120,23 +127,12 @@ def _say(db: Db, instance: int, numbers: list[int]) -> None:
         (instance, low if before is None else before, high + 1),
     )
     there = {(first, last) for first, last in rows}
-    wanted = joined([*there, *((number, number) for number in numbers)])
+    wanted = merged([*there, *((number, number) for number in numbers)])
     for first, _ in there.difference(wanted):
         db.execute("DELETE FROM aged WHERE instance = ? AND first = ?", (instance, first))
     for first, last in wanted:
         if (first, last) not in there:
             db.execute("INSERT INTO aged VALUES (?, ?, ?)", (instance, first, last))
-
-
-def joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges of numbers, first and last included, ascending; those that meet are one."""
-    found: list[tuple[int, int]] = []
-    for first, last in sorted(ranges):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = found[-1][0], max(last, found[-1][1])
-        else:
-            found.append((first, last))
-    return found
 
 
 def _told_since(db: Db, instance: int, position: int) -> set[bytes]:

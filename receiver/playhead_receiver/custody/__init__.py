@@ -1,0 +1,5 @@
+"""Custody of runs in files: their chains, and who signs them."""
+
+from playhead_receiver.custody.chains import Brought, Chains, redacted_chain
+
+__all__ = ["Brought", "Chains", "redacted_chain"]

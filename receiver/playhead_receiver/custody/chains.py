@@ -1,0 +1,184 @@
+"""The chains of a run's processes, as they go into its file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
+
+from playhead_receiver.store.protocol import Store
+from playhead_replay.custody import origin_of
+from playhead_semconv.custody import (
+    Link,
+    Part,
+    Signature,
+    What,
+    digests_of,
+    fact_digest,
+    next_link,
+    said_of,
+)
+from playhead_semconv.custody.account import Account
+from playhead_semconv.custody.chain import pieces
+from playhead_semconv.facts import Fact
+from playhead_semconv.ranges import merged, outside
+from playhead_semconv.seams import Tape
+from playhead_semconv.slices import SlicedTape
+
+
+@dataclass
+class _Process:
+    """One process of the run, as it is written."""
+
+    instance: bytes
+    """As the file calls it."""
+    origin: bytes
+    numbers: list[tuple[int, int, int]] | None
+    """Of a part: which of its numbers are which of the chain's."""
+    account: Account
+    others: dict[int, bytes] = field(default_factory=dict[int, bytes])
+
+
+class Chains:
+    """Keeps the chains of a stored run while its file is written: a `Keeper` of `tapefile`."""
+
+    def __init__(self, store: Store, tapes: Sequence[Tape], named: Sequence[Tape]) -> None:
+        """``tapes`` as they are stored, ``named`` as they are written."""
+        self._store = store
+        self._tapes = list(zip(tapes, named, strict=True))
+
+    @cached_property
+    def links(self) -> dict[bytes, list[Link]]:
+        """The chain of each process that has one, by its name in the store."""
+        found = {tape.instance: self._store.chain(tape.instance) for tape, _ in self._tapes}
+        return {instance: links for instance, links in found.items() if links}
+
+    @cached_property
+    def _processes(self) -> dict[bytes, _Process]:
+        return {
+            written.instance: _Process(
+                written.instance,
+                tape.instance,
+                _numbers(tape) if isinstance(tape, SlicedTape) else None,
+                Account.of(tape.instance, self.links[tape.instance]),
+            )
+            for tape, written in self._tapes
+            if tape.instance in self.links
+        }
+
+    def take(self, fact: Fact) -> None:
+        """A fact as it is written: where it is not as it was stored, its own digest counts."""
+        process = self._processes.get(fact.instance)
+        if process is None:
+            return
+        numbers, account = process.numbers, process.account
+        origin = fact.seq if numbers is None else origin_of(numbers, fact.seq)
+        if origin is not None:
+            expected = account.expected(origin)
+            as_stored = msgspec.structs.replace(fact, instance=process.origin, seq=origin)
+            if expected is None or fact_digest(as_stored) == expected:
+                return
+            stored = next(self._store.tape(process.origin).facts(origin - 1), None)
+            if stored is None or stored.seq != origin or fact_digest(stored) != expected:
+                return  # it was changed where it is stored: who reads the file shall find that
+        process.others[fact.seq] = fact_digest(fact)
+
+    def rewritten(self, instance: bytes) -> set[int]:
+        """Numbers of the facts of a process that were not written as they were stored."""
+        process = self._processes.get(instance)
+        return set() if process is None else set(process.others)
+
+    def records(self) -> Iterator[Link | Part]:
+        """The chains, and how what was written relates to them."""
+        for process in self._processes.values():
+            links = self.links[process.origin]
+            if process.numbers is None:
+                yield from links
+            else:
+                there = merged((first, first + count - 1) for _, first, count in process.numbers)
+                yield from (_without_digests(link, there) for link in links)
+            if process.numbers is not None or process.others:
+                numbers = process.numbers or []
+                yield Part(process.instance, process.origin, numbers, process.others)
+
+    def sign(self, facts: int, spans: int, digest: bytes) -> Signature | None:
+        """None: whoever signs does it around this."""
+        return None
+
+
+class Brought:
+    """Keeps the chains that a file has when another one is made of it; and those of a redaction."""
+
+    def __init__(self, links: Mapping[bytes, Sequence[Link]], parts: Iterable[Part] = ()) -> None:
+        self.links = links
+        self._parts = list(parts)
+
+    def take(self, fact: Fact) -> None:
+        """Nothing is looked at: what is wrong in a file stays wrong."""
+
+    def rewritten(self, instance: bytes) -> set[int]:
+        """None: facts are those of the file."""
+        return set()
+
+    def records(self) -> Iterator[Link | Part]:
+        """What the file had."""
+        for links in self.links.values():
+            yield from links
+        yield from self._parts
+
+    def sign(self, facts: int, spans: int, digest: bytes) -> Signature | None:
+        """None: whoever signs does it around this."""
+        return None
+
+
+def redacted_chain(
+    chains: Chains | Brought, facts: Sequence[Fact], redacted: Sequence[Fact], by: str
+) -> list[Link]:
+    """The chain of a process some of whose facts others take the place of: it says so at its end.
+
+    ``facts``: those of before, as they are written to a file. Empty where there is no chain.
+    """
+    instance = facts[0].instance
+    links = chains.links.get(instance)
+    if not links:
+        return []
+    for fact in facts:
+        chains.take(fact)
+    rewritten = chains.rewritten(instance)
+    changed = [
+        new for old, new in zip(facts, redacted, strict=True) if new != old or old.seq in rewritten
+    ]
+    ranges = merged((fact.seq, fact.seq) for fact in changed)
+    found, now_ns = list(links), time.time_ns()
+    for some, digests in pieces(What.REDACTED, ranges, digests_of(changed)):
+        before = found[-1].link
+        found.append(next_link(before, instance, What.REDACTED, some, digests, now_ns, by))
+    return found
+
+
+def _numbers(tape: SlicedTape) -> list[tuple[int, int, int]]:
+    found: list[tuple[int, int, int]] = []
+    for fact, origin in zip(tape.facts(), tape.origins, strict=True):
+        if origin < 0:
+            continue
+        if found:
+            first, its, count = found[-1]
+            if (first + count, its + count) == (fact.seq, origin):
+                found[-1] = first, its, count + 1
+                continue
+        found.append((fact.seq, origin, 1))
+    return found
+
+
+def _without_digests(link: Link, there: list[tuple[int, int]]) -> Link:
+    """A link as it goes into a file that has some of its facts or none: then it needs no digests."""
+    said = said_of(link)
+    if said.what not in (What.CAME, What.EMPTIED, What.REDACTED):
+        return link
+    for first, last in said.ranges:
+        if list(outside(first, last, there)) != [(first, last)]:
+            return link
+    return msgspec.structs.replace(link, digests=b"")

@@ -1,0 +1,33 @@
+"""Custody: a chain over the facts of a process that shows whether anybody has changed them."""
+
+from playhead_semconv.custody.chain import (
+    DIGEST_BYTES,
+    MOST_FACTS,
+    Link,
+    Said,
+    What,
+    digests_of,
+    fact_digest,
+    first_link,
+    next_link,
+    said_of,
+)
+from playhead_semconv.custody.records import Part, Signature, Signed, signed_bytes, signed_of
+
+__all__ = [
+    "DIGEST_BYTES",
+    "MOST_FACTS",
+    "Link",
+    "Part",
+    "Said",
+    "Signature",
+    "Signed",
+    "What",
+    "digests_of",
+    "fact_digest",
+    "first_link",
+    "next_link",
+    "said_of",
+    "signed_bytes",
+    "signed_of",
+]

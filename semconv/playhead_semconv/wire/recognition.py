@@ -1,0 +1,63 @@
+"""Which requests are calls to a model, by where they go and what they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from playhead_semconv import attributes as names
+from playhead_semconv.facts import Value
+from playhead_semconv.providers import provider_at
+from playhead_semconv.wire.derive import Derived, wire_of
+from playhead_semconv.wire.reading import Object, parse
+
+_ASKS: dict[str, tuple[tuple[str, tuple[type, ...]], ...]] = {
+    "openai.chat": (("messages", (list,)),),
+    "openai.responses": (("model", (str,)), ("input", (str, list))),
+    "openai.embeddings": (("input", (str, list)),),
+    "anthropic.messages": (("model", (str,)), ("messages", (list,)), ("max_tokens", (int,))),
+}
+"""Wire → fields that each of its requests has, and their types. (Where the model is in the path of a
+deployment, as at Azure, it is in no field.)"""
+
+
+def recognised(method: str, url: str, body: bytes) -> str | None:
+    """Wire name of a request that no instrumentation named; None where it is none that is known.
+
+    Others have paths that end in ``/responses`` or ``/messages`` too: the body has to be one as well.
+    """
+    wire = wire_of(method, url)
+    if wire is None:
+        return None
+    try:
+        request: Any = parse(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(request, dict):
+        return None
+    fields = cast(Object, request)
+    asks = all(isinstance(fields.get(name), types) for name, types in _ASKS[wire])
+    return wire if asks else None
+
+
+def said_by(wire: str, derived: Derived, host: str, waited_ns: int | None) -> dict[str, Value]:
+    """What the span of such a request says beside what it is for HTTP.
+
+    ``waited_ns``: from its start to the first piece of the answer; None where none came.
+    """
+    said = dict(derived.attributes)
+    if derived.request_model:
+        said[names.GEN_AI_REQUEST_MODEL] = derived.request_model
+    said[names.GEN_AI_PROVIDER_NAME] = provider_at(host, wire.partition(".")[0])
+    if derived.error_type:
+        said[names.ERROR_TYPE] = derived.error_type
+    if derived.streamed and waited_ns is not None:
+        said[names.GEN_AI_RESPONSE_TIME_TO_FIRST_CHUNK] = max(0, waited_ns) / 1e9
+    said[names.PLAYHEAD_WIRE] = wire
+    return said
+
+
+def call_name(said: Mapping[str, Any]) -> str:
+    """The name of a span that says this: operation and model."""
+    operation, model = said[names.GEN_AI_OPERATION_NAME], said.get(names.GEN_AI_REQUEST_MODEL)
+    return f"{operation} {model}" if model else str(operation)

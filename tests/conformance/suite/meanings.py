@@ -1,0 +1,187 @@
+"""What requests mean that no instrumentation named, put into what is stored."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from conformance.suite.base import OnEngine, batch_of, recorded_run, run_of
+from support.handmade import TRACE, HandMade, span_id
+from support.leftout import attributes
+
+from playhead_receiver.derive import span_of, whole_span
+from playhead_receiver.meaning import Meanings
+from playhead_receiver.store import Upkeep
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import ExchangeId
+
+OPENAI = "POST https://api.openai.com/v1/chat/completions"
+ASKED = b'{"model":"gpt-4o","messages":[{"role":"user","content":"Hello"}]}'
+ANSWER: dict[str, Any] = {
+    "id": "chatcmpl-1",
+    "object": "chat.completion",
+    "model": "gpt-4o-2024-08-06",
+    "choices": [
+        {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Hi"}}
+    ],
+    "usage": {"prompt_tokens": 1000, "completion_tokens": 20},
+}
+CLAUDE = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "claude-sonnet-5",
+    "content": [{"type": "text", "text": "Hi"}],
+    "stop_reason": "end_turn",
+    "usage": {"input_tokens": 7, "output_tokens": 3},
+}
+
+
+def request(
+    made: HandMade,
+    key: str = OPENAI,
+    body: bytes = ASKED,
+    answer: Any = ANSWER,
+    *,
+    kept: bool = True,
+    **fields: Any,
+) -> int:
+    """A request as a program makes it that has no SDK; the number of its span."""
+    method, _, url = key.partition(" ")
+    host = url.split("/")[2]
+    attempt = made.begin(
+        method,
+        kind=3,
+        **{a.HTTP_REQUEST_METHOD: method, a.URL_FULL: url, a.SERVER_ADDRESS: host},
+    )
+    chunks = (json.dumps(answer).encode(),)
+    id = made.exchange(key, body, chunks, span=attempt, **fields) if kept else ExchangeId(9, "http", 9)
+    made.finish(attempt, **{a.PLAYHEAD_EXCHANGE_ID: str(id)})
+    return attempt
+
+
+class Meant(OnEngine):
+    def test_a_request_to_a_model_is_a_call_from_then_on(self, store: Upkeep):
+        made = HandMade().start()
+        asked = request(made)
+        store.commit(batch_of(made.exit()))
+        before = run_of(store, TRACE)
+        assert (before.steps, before.models, before.input_tokens) == (1, [], 0)
+        meanings = Meanings(store)
+        assert meanings.of_new() == 1
+        for summed_up in (False, True):
+            if summed_up:
+                store.sum_up()
+            after = run_of(store, TRACE)
+            assert (after.steps, after.models, after.providers) == (1, ["gpt-4o-2024-08-06"], ["openai"])
+            assert (after.input_tokens, after.output_tokens, after.cost_usd) == (1000, 20, 0.0027)
+        (stored,) = store.spans(TRACE, [span_id(asked)])
+        assert span_of(whole_span(store, stored)).name == "chat gpt-4o"
+        said = attributes(whole_span(store, stored))
+        assert said[a.PLAYHEAD_WIRE] == "openai.chat"
+        assert said[a.GEN_AI_REQUEST_MODEL] == "gpt-4o"
+        assert json.loads(said[a.GEN_AI_OUTPUT_MESSAGES])[0]["parts"][0]["content"] == "Hi"
+        assert said[a.HTTP_REQUEST_METHOD] == "POST"
+        assert [change.item.wire for change in store.changes(0) if hasattr(change.item, "wire")] == [
+            "openai.chat" if one.span_id == stored.span_id else "" for one in store.spans(TRACE)
+        ]
+        assert list(store.verify()) == []
+
+    def test_it_is_looked_at_once_and_again_when_somebody_asks(self, store: Upkeep):
+        made = HandMade().start()
+        request(made)
+        request(made, "GET https://shop/orders", b"")
+        store.commit(batch_of(made))
+        meanings = Meanings(store)
+        assert (meanings.of_new(), meanings.of_new()) == (1, 0)
+        position = store.position()
+        assert meanings.of_run(TRACE) == 0
+        assert meanings.of_run(TRACE, again=True) == 1
+        assert store.position() == position
+        assert run_of(store, TRACE).input_tokens == 1000
+        request(made)
+        store.commit(batch_of(made))
+        assert meanings.of_new() == 1
+        assert run_of(store, TRACE).input_tokens == 2000
+        store.sum_up()
+        assert list(store.verify()) == []
+
+    def test_how_far_it_has_looked_is_kept(self, store: Upkeep):
+        made = HandMade().start()
+        request(made)
+        store.commit(batch_of(made))
+        (trace_id,), position = store.to_look_at()
+        assert (trace_id, position) == (TRACE, store.position())
+        assert Meanings(store).of_new() == 1
+        assert store.to_look_at() == ([], 0)
+        request(made)
+        store.commit(batch_of(made))
+        store.looked_at(1)  # another receiver was slower
+        assert store.to_look_at()[0] == [TRACE]
+        assert Meanings(store).of_new() == 1
+        assert (Meanings(store).of_new(), store.to_look_at()) == (0, ([], 0))
+        assert run_of(store, TRACE).input_tokens == 2000
+
+    def test_several_providers_and_forms(self, store: Upkeep):
+        made = HandMade().start()
+        claude = b'{"model":"claude-sonnet-5","max_tokens":9,"messages":[{"role":"user","content":"a"}]}'
+        request(made, "POST https://api.anthropic.com/v1/messages", claude, CLAUDE)
+        request(made, "POST https://api.groq.com/openai/v1/chat/completions")
+        listed = {"data": [{"embedding": [0.5]}], "model": "e", "usage": {"prompt_tokens": 4}}
+        request(made, "POST http://localhost:11434/v1/embeddings", b'{"model":"e","input":"a"}', listed)
+        store.commit(batch_of(made))
+        assert Meanings(store).of_new() == 3
+        run = run_of(store, TRACE)
+        assert run.providers == ["anthropic", "groq", "openai"]
+        assert run.models == ["claude-sonnet-5", "gpt-4o-2024-08-06", "e"]
+        assert (run.input_tokens, run.steps) == (1011, 3)
+
+    @pytest.mark.parametrize(
+        ("key", "body"),
+        [
+            ("POST https://forms/survey/responses", b'{"answers": []}'),
+            ("POST https://mail/v1/messages", b'{"to": "a", "messages": 3}'),
+            ("POST https://api.openai.com/v1/chat/completions", b"not JSON"),
+            ("POST https://api.openai.com/v1/chat/completions", b"[" * 5000),
+            ("GET https://api.openai.com/v1/chat/completions", ASKED),
+            ("POST https://api.openai.com/v1/files", ASKED),
+        ],
+    )
+    def test_what_only_looks_like_one_stays_a_request(self, store: Upkeep, key: str, body: bytes):
+        made = HandMade().start()
+        request(made, key, body)
+        store.commit(batch_of(made))
+        before = run_of(store, TRACE)
+        assert Meanings(store).of_new() == 0
+        after = run_of(store, TRACE)
+        assert (after.steps, after.models, after.input_tokens) == (1, [], 0)
+        assert after == before
+        assert list(store.verify()) == []
+
+    def test_what_an_instrumentation_named_stays_as_it_said(self, store: Upkeep):
+        made = recorded_run()
+        store.commit(batch_of(made))
+        before = run_of(store, TRACE)
+        assert Meanings(store).of_new() == 0
+        assert Meanings(store).of_run(TRACE, again=True) == 0
+        assert run_of(store, TRACE) == before
+
+    def test_a_request_whose_facts_are_not_here_is_passed_over(self, store: Upkeep):
+        made = HandMade().start()
+        request(made, kept=False)
+        store.commit(batch_of(made))
+        meanings = Meanings(store)
+        assert (meanings.of_new(), run_of(store, TRACE).steps) == (0, 1)
+        (row,) = [row for row in store.outline(TRACE) if row.label.attempt]
+        assert row.label.derived > 0
+
+    def test_a_run_that_is_deleted_takes_its_meanings_along(self, store: Upkeep):
+        made = HandMade().start()
+        request(made)
+        store.commit(batch_of(made.exit()))
+        Meanings(store).of_new()
+        store.delete([TRACE])
+        assert list(store.verify()) == []
+        store.commit(batch_of(made))
+        assert run_of(store, TRACE).models == []

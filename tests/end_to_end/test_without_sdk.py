@@ -1,0 +1,61 @@
+"""A program that calls models with nothing but an HTTP client: its bytes say what it did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.client_forms import FORMS
+from support.home import Home
+from support.scripted import ScriptedServer
+
+PROGRAM = """
+import sys, urllib.request, json
+import httpx
+
+url, ask = sys.argv[1], {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}
+print(httpx.post(f"{url}/v1/chat/completions", json=ask).json()["choices"][0]["message"]["content"])
+with httpx.stream("POST", f"{url}/v1/chat/completions", json={**ask, "stream": True}) as answer:
+    print(sum(1 for _ in answer.iter_lines()) > 3)
+body = json.dumps({"model": "claude-sonnet-5", "max_tokens": 64, "messages": ask["messages"]}).encode()
+request = urllib.request.Request(f"{url}/v1/messages", body, {"content-type": "application/json"})
+print(json.load(urllib.request.urlopen(request))["content"][0]["text"])
+print(httpx.post(f"{url}/survey/responses", json={"answers": []}).status_code)
+"""
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path, {})
+
+
+@pytest.fixture
+def provider() -> Iterator[ScriptedServer]:
+    named = {form.name: form for form in FORMS if not form.asynchronous}
+    asked = ["chat create", "chat create stream", "messages create", "chat create"]
+    with ScriptedServer() as server:
+        server.script([named[name].reply() for name in asked])
+        yield server
+
+
+def test_requests_to_models_are_calls_with_their_tokens(home: Home, provider: ScriptedServer):
+    script = home.folder / "agent.py"
+    script.write_text(PROGRAM)
+    done = home.playhead("record", script, provider.url)
+    assert (done.returncode, done.stdout) == (0, "Hi there\nTrue\nHi there\n200\n"), done.stderr
+    again = home.playhead("rederive", "--json")
+    assert json.loads(again.stdout) == {"schema_version": 1, "runs": 1, "calls": 3}
+    (run,) = home.runs()
+    assert run["steps"] == 4
+    assert run["input_tokens"] > 0 and run["output_tokens"] > 0 and run["cost_usd"] > 0
+    assert run["providers"] == ["openai", "anthropic"]
+    assert len(run["models"]) == 2
+    tree = home.playhead("show", "last").stdout
+    assert (tree.count("chat gpt-4o"), tree.count("chat claude-sonnet-5")) == (2, 1), tree
+    first = home.playhead("show", "last:1").stdout
+    assert "Hello" in first and "Hi there" in first, first
+    status, report = home.report("last")
+    assert (status, report["verdict"]) == (0, "identical")
+    assert home.playhead("verify").returncode == 0
