@@ -102,6 +102,8 @@ def measure(rounds: int) -> dict[str, dict[str, list[float]]]:
                     "PLAYHEAD_LEVEL": one,
                     "PLAYHEAD_SPOOL_DIR": f"{state}/{one}",
                     "PLAYHEAD_QUIET": "1",
+                    "PLAYHEAD_BOUNDARIES": "+openai",
+                    "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai",  # of others, with this name
                     "OTEL_TRACES_EXPORTER": "none",
                     "OTEL_METRICS_EXPORTER": "none",
                     "OTEL_LOGS_EXPORTER": "none",

@@ -80,7 +80,8 @@ def worker(variant: str, endpoint: str, state: str) -> Iterator[Worker]:
         "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY",
         "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT": "100000",  # OpenInference needs it: one attribute per field
-        "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai",
+        "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai",  # those of others that have this name
+        "PLAYHEAD_BOUNDARIES": "+openai",
         "OTEL_TRACES_EXPORTER": "none",
         "OTEL_METRICS_EXPORTER": "none",
         "OTEL_LOGS_EXPORTER": "none",

@@ -101,5 +101,6 @@ def unheard(spool: Path, data: Path) -> dict[str, str]:
         "OTEL_TRACES_EXPORTER": "none",
         "OTEL_METRICS_EXPORTER": "none",
         "OTEL_LOGS_EXPORTER": "none",
-        "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai",
+        "OTEL_PYTHON_DISABLED_INSTRUMENTATIONS": "openai",  # those of others that have this name
+        "PLAYHEAD_BOUNDARIES": "+openai",
     }
