@@ -22,7 +22,9 @@ BY_POLICY = "retention"
 """Who deletes."""
 POLL_S = 0.5
 RESTS = 9
-"""How much longer than it works it rests."""
+"""How much longer than it works it rests, unless what ages out does not keep pace with what comes."""
+ROLLS_S = 1.0
+"""For how long in one turn what services did ages out."""
 EVERY_S = 600.0
 """How often runs are looked for whose time is over."""
 
@@ -53,14 +55,17 @@ class Keeper(Worker):
         self._history = history
         self._next_s = time.monotonic()
         self._failed: Exception | None = None
+        self._rolls_on = False
+        """Whether more is to age out than there was time for."""
 
     def turn(self) -> float:
         """One errand, or some runs, or a block."""
-        begin, self._failed = time.monotonic(), None
+        begin, self._failed, self._rolls_on = time.monotonic(), None, False
         self._work()
         if self._failed is not None:
             raise self._failed
-        return max(POLL_S, RESTS * (time.monotonic() - begin))
+        rests = 1 if self._rolls_on else RESTS
+        return max(POLL_S, rests * (time.monotonic() - begin))
 
     def _work(self) -> None:
         if serve(self._data_dir, self._store, self._note):
@@ -70,9 +75,9 @@ class Keeper(Worker):
                 self._keep()
 
     def _keep(self) -> None:
-        history, roll = self._history, self._store.roll
+        history = self._history
         if history is not None:
-            self._try(lambda: roll(history))
+            self._try(lambda: self._roll(history))
         self._try(self._meanings.of_new)
         behind = self._try(self._store.sum_up)
         if self._policy is not None and time.monotonic() >= self._next_s:
@@ -82,6 +87,14 @@ class Keeper(Worker):
             self._try(lambda: sweep(self._data_dir, lambda: names_of_runs(self._store)))
         if not behind:
             self._try(self._store.compact)
+
+    def _roll(self, kept: History) -> None:
+        """Let all age out that is over, however long the other duties of a turn have taken."""
+        until_s = time.monotonic() + ROLLS_S
+        while self._store.roll(kept):
+            if time.monotonic() >= until_s:
+                self._rolls_on = True
+                return
 
     def _try(self, duty: Callable[[], T]) -> T | None:
         """Do a duty. Where it fails the others are done all the same; the first failure is told then."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conformance.suite.history import SERVICE, Service, commit
 from support.batches import as_if_come_then, span_of
 from support.leftovers import finds
 
@@ -21,8 +22,10 @@ from playhead_receiver import errands
 from playhead_receiver.access import Audit, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.errands import Collect, Mark, ReceiverGone, ask
+from playhead_receiver.keeping import Keeper
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Lag, Query, open_store
+from playhead_receiver.store.history import History
 from playhead_receiver.store.retention import Policy
 from playhead_receiver.store.upkeep import HELD
 from playhead_replay.forks.workspace import under_way
@@ -105,6 +108,20 @@ def test_the_policy_is_kept_to_while_something_comes_all_the_time(tmp_path: Path
             return names(receiver) == ["fresh-1"]
 
         until(is_gone)
+
+
+def test_what_ages_out_keeps_pace_with_what_has_come_since_the_last_turn(tmp_path: Path):
+    service = Service()
+    service.request(0)
+    served = len(service.facts)
+    for _ in range(1000):
+        service.read(b"a poll")
+    service.idle()
+    with closing(open_store(tmp_path)) as store:
+        commit(store, service.facts, 5)
+        Keeper(store, tmp_path, history=History(3600.0)).turn()
+        left = [fact.seq for fact in store.tape(SERVICE).facts() if fact.seq >= served]
+    assert left == [len(service.facts) - 1]
 
 
 def test_a_damaged_run_stops_neither_the_policy_nor_the_search(tmp_path: Path):
