@@ -36,12 +36,14 @@ class Meanings:
         self._store = store
 
     def of_new(self) -> int:
-        """Look at runs of which spans have come; how many requests were calls to a model."""
+        """Look at the requests that have come; how many were calls to a model."""
         count = 0
-        traces, position = self._store.to_look_at()
-        for trace_id in traces:
+        come, position = self._store.to_look_at()
+        for trace_id, span_ids in come.items():
             try:
-                count += self.of_run(trace_id)
+                rows = self._store.lineage(trace_id, span_ids)  # of a run that may be long
+                asked = set(_requests(rows, False)).intersection(span_ids)
+                count += self._look_at(trace_id, [one for one in span_ids if one in asked])
             except OF_ONE_RUN as problem:
                 log.error("requests of run %s cannot be looked at: %r", trace_id.hex(), problem)
         if position:
@@ -53,7 +55,9 @@ class Meanings:
 
         ``again``: also at those that were looked at before.
         """
-        asked = _requests(self._store.outline(trace_id), again)
+        return self._look_at(trace_id, _requests(self._store.outline(trace_id), again))
+
+    def _look_at(self, trace_id: bytes, asked: Sequence[bytes]) -> int:
         if not asked:
             return 0
         from playhead_receiver.derive import Deriver  # most runs need none of it

@@ -270,6 +270,10 @@ class Store(Protocol):
         """All spans of a trace without their content, finished and pending, in no order."""
         ...
 
+    def lineage(self, trace_id: bytes, span_ids: Collection[bytes]) -> list[SpanRow]:
+        """These spans, as `outline` gives them, and all that enclose them."""
+        ...
+
     def resources(self) -> list[bytes]:
         """The resources that stored spans have, each as OTLP `ResourceSpans` without a span."""
         ...

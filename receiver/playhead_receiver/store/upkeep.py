@@ -113,8 +113,8 @@ class Upkeep(Store, Protocol):
         """The marks of all runs that have any."""
         ...
 
-    def to_look_at(self, limit: int = 10_000) -> tuple[list[bytes], int]:
-        """Trace ids of the requests whose meaning the receiver has not looked for yet.
+    def to_look_at(self, limit: int = 10_000) -> tuple[dict[bytes, list[bytes]], int]:
+        """Ids of the requests whose meaning the receiver has not looked for yet, by trace id.
 
         And the position up to which these are all, for `looked_at`; 0 where nothing is new. Requests
         that an older version stored are passed over.

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from conformance.suite.base import OnEngine, batch_of, recorded_run, run_of
-from support.handmade import TRACE, HandMade, span_id
+from support.handmade import ROOT, TRACE, HandMade, span_id
 from support.leftout import attributes
 
 from playhead_receiver.derive import span_of, whole_span
@@ -45,6 +45,7 @@ def request(
     answer: Any = ANSWER,
     *,
     kept: bool = True,
+    parent: int = ROOT,
     **fields: Any,
 ) -> int:
     """A request as a program makes it that has no SDK; the number of its span."""
@@ -52,6 +53,7 @@ def request(
     host = url.split("/")[2]
     attempt = made.begin(
         method,
+        parent=parent,
         kind=3,
         **{a.HTTP_REQUEST_METHOD: method, a.URL_FULL: url, a.SERVER_ADDRESS: host},
     )
@@ -111,16 +113,16 @@ class Meant(OnEngine):
         made = HandMade().start()
         request(made)
         store.commit(batch_of(made))
-        (trace_id,), position = store.to_look_at()
-        assert (trace_id, position) == (TRACE, store.position())
+        come, position = store.to_look_at()
+        assert (list(come), position) == ([TRACE], store.position())
         assert Meanings(store).of_new() == 1
-        assert store.to_look_at() == ([], 0)
+        assert store.to_look_at() == ({}, 0)
         request(made)
         store.commit(batch_of(made))
         store.looked_at(1)  # another receiver was slower
-        assert store.to_look_at()[0] == [TRACE]
+        assert list(store.to_look_at()[0]) == [TRACE]
         assert Meanings(store).of_new() == 1
-        assert (Meanings(store).of_new(), store.to_look_at()) == (0, ([], 0))
+        assert (Meanings(store).of_new(), store.to_look_at()) == (0, ({}, 0))
         assert run_of(store, TRACE).input_tokens == 2000
 
     def test_several_providers_and_forms(self, store: Upkeep):
@@ -166,6 +168,20 @@ class Meant(OnEngine):
         assert Meanings(store).of_new() == 0
         assert Meanings(store).of_run(TRACE, again=True) == 0
         assert run_of(store, TRACE) == before
+
+    def test_a_request_in_a_call_that_is_not_over_stays_a_part_of_it(self, store: Upkeep):
+        made = HandMade().start()
+        call = made.begin("chat gpt-4o", **{a.GEN_AI_OPERATION_NAME: "chat"})
+        asked = request(made, parent=call)
+        beside = made.begin("something else")
+        store.commit(batch_of(made))
+        assert Meanings(store).of_new() == 0
+        rows = {row.span_id: row for row in store.outline(TRACE)}
+        assert rows[span_id(asked)].label.wire == ""
+        inner = store.lineage(TRACE, [span_id(asked), span_id(999)])
+        assert [rows[row.span_id] for row in inner] == inner
+        assert {row.span_id for row in inner} == {span_id(one) for one in (asked, call, ROOT)}
+        assert span_id(beside) in rows
 
     def test_a_request_whose_facts_are_not_here_is_passed_over(self, store: Upkeep):
         made = HandMade().start()

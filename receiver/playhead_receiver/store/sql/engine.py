@@ -30,6 +30,7 @@ from playhead_receiver.store.sql.summaries import (
     StoredRun,
     keep,
     label_of,
+    lineage,
     make,
     outdated,
     span_rows,
@@ -100,6 +101,11 @@ class SqlStore(Generic[D]):
         with self._reader.connection() as db:
             return span_rows(db, trace_id)
 
+    def lineage(self, trace_id: bytes, span_ids: Collection[bytes]) -> list[SpanRow]:
+        """Some spans of a trace, and all that enclose them, without their content."""
+        with self._reader.connection() as db:
+            return lineage(db, trace_id, span_ids)
+
     def resources(self) -> list[bytes]:
         """The resources that stored spans have."""
         return self._reader.resources()
@@ -164,16 +170,19 @@ class SqlStore(Generic[D]):
         with self._reader.connection() as db:
             return not_chained(db)
 
-    def to_look_at(self, limit: int = LOOKED_AT_ONCE) -> tuple[list[bytes], int]:
-        """Trace ids of the requests whose meaning was not looked for yet, and a position."""
+    def to_look_at(self, limit: int = LOOKED_AT_ONCE) -> tuple[dict[bytes, list[bytes]], int]:
+        """By trace id, the requests whose meaning was not looked for yet; and a position."""
         rows = self._reader.all(
-            "SELECT trace_id, span.position, label.data FROM counter, span"
+            "SELECT trace_id, span_id, span.position, label.data FROM counter, span"
             " JOIN label ON label.id = span.label WHERE span.position > looked"
             " ORDER BY span.position LIMIT ?",
             (limit,),
         )
-        requests = dict.fromkeys(trace_id for trace_id, _, label in rows if label_of(label).attempt)
-        return list(requests), rows[-1][1] if rows else 0
+        requests: dict[bytes, list[bytes]] = {}
+        for trace_id, span_id, _, label in rows:
+            if label_of(label).attempt:
+                requests.setdefault(trace_id, []).append(span_id)
+        return requests, rows[-1][2] if rows else 0
 
     def looked_at(self, position: int) -> None:
         """Note that all spans up to a position were looked at."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +34,8 @@ WORDS = (
 )
 """What runs are found by, in the order of the numbers of ``run_word.kind``. Only ever added to."""
 
+_AT_ONCE = 500
+"""Spans that one query asks for."""
 COLUMNS = "trace_id, name, agent, mode, origin, started_ns, arrived_ns, conversation, stale, summary"
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -118,12 +120,30 @@ def folded(db: Db, trace_id: bytes) -> SpanFold:
 
 def span_rows(db: Db, trace_id: bytes) -> list[SpanRow]:
     """The spans of a run without their content, finished and pending."""
-    spans: list[SpanRow] = []
+    return [*_finished(db, trace_id), *_pending(db, trace_id)]
+
+
+def lineage(db: Db, trace_id: bytes, span_ids: Iterable[bytes]) -> list[SpanRow]:
+    """Some spans of a run, and what encloses them, without their content; a read for each level."""
+    found: dict[bytes, SpanRow] = {}
+    wanted = list(dict.fromkeys(span_ids))
+    while wanted:
+        for begin in range(0, len(wanted), _AT_ONCE):
+            some = wanted[begin : begin + _AT_ONCE]
+            for row in (*_pending(db, trace_id, some), *_finished(db, trace_id, some)):
+                found[row.span_id] = row
+        above = (found[id].parent for id in wanted if id in found)
+        wanted = [id for id in dict.fromkeys(above) if id and id not in found]
+    return list(found.values())
+
+
+def _finished(db: Db, trace_id: bytes, only: Sequence[bytes] = ()) -> Iterator[SpanRow]:
+    """The spans of a run that have come; or those ``only``."""
     rows: Any = db.execute(
         "SELECT span_id, parent, start_ns, end_ns, failed, local_root, label.data, input, cached,"
         " cache_write, output, reasoning, resource FROM span JOIN label ON label.id = span.label"
-        " WHERE trace_id = ?",
-        (trace_id,),
+        f" WHERE trace_id = ?{_in(only)}",
+        (trace_id, *only),
     )
     for (
         id,
@@ -141,16 +161,22 @@ def span_rows(db: Db, trace_id: bytes) -> list[SpanRow]:
         at,
     ) in rows:
         usage = Usage(given, cached, written, put_out, thought) if given or put_out else _NO_USAGE
-        spans.append(
-            SpanRow(id, parent, begin, end, bool(failed), bool(root), label_of(label), usage, at)
-        )
-    rows = db.execute(
-        "SELECT span_id, parent, start_ns, step, model FROM pending WHERE trace_id = ?", (trace_id,)
+        yield SpanRow(id, parent, begin, end, bool(failed), bool(root), label_of(label), usage, at)
+
+
+def _pending(db: Db, trace_id: bytes, only: Sequence[bytes] = ()) -> Iterator[SpanRow]:
+    """The spans of a run that have started and not come; or those ``only``."""
+    rows: Any = db.execute(
+        f"SELECT span_id, parent, start_ns, step, model FROM pending WHERE trace_id = ?{_in(only)}",
+        (trace_id, *only),
     )
     for id, parent, begin, step, model in rows:
         label = Label(step=bool(step), model=model)
-        spans.append(SpanRow(id, parent, begin, None, local_root=not parent, label=label))
-    return spans
+        yield SpanRow(id, parent, begin, None, local_root=not parent, label=label)
+
+
+def _in(span_ids: Sequence[bytes]) -> str:
+    return f" AND span_id IN ({', '.join('?' * len(span_ids))})" if span_ids else ""
 
 
 def span_row(
