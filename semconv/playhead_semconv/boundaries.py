@@ -8,13 +8,12 @@ not imported either.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from playhead_semconv import attributes as a
-from playhead_semconv.errors import ConfigurationError
+from playhead_semconv.errors import ConfigurationError, nearest
 
 Level: TypeAlias = Literal["exchanges", "causal", "strict"]
 
@@ -618,8 +617,8 @@ def parse(changes: str) -> list[tuple[str, str]]:
             )
         row = BY_NAME.get(name)
         if row is None:
-            near = difflib.get_close_matches(name, BY_NAME, n=1)
-            hint = f"did you mean {near[0]}?" if near else "playhead doctor lists them"
+            near = nearest(name, BY_NAME)
+            hint = f"did you mean {near}?" if near else "playhead doctor lists them"
             raise ConfigurationError(f"boundaries: there is no {name!r}", hint=hint)
         if row.choice == "always":
             raise ConfigurationError(f"boundaries: {name} is part of every recording")

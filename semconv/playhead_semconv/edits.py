@@ -7,13 +7,12 @@ that holds a dot or a bracket stands in brackets and quotes. An empty path is th
 from __future__ import annotations
 
 import copy
-import difflib
 import json
 import re
 from collections.abc import Iterable
 from typing import Any, TypeAlias, cast
 
-from playhead_semconv.errors import UsageError
+from playhead_semconv.errors import UsageError, nearest
 from playhead_semconv.plans import Edit
 
 Step: TypeAlias = str | int
@@ -106,22 +105,23 @@ def _child(within: Any, steps: list[Step], place: int, step: Step) -> Any:
 
 
 def _nothing(within: Any, steps: list[Step], place: int, step: Step) -> UsageError:
-    there = path_of(steps[:place]) or "it"
-    add = ""
+    there, add = path_of(steps[:place]) or "it", ""
+    meant: Step | None = None
     if isinstance(within, dict):
         names = [str(name) for name in cast("dict[str, Any]", within)]
-        near = difflib.get_close_matches(str(step), names, n=1, cutoff=0.3)
+        meant = nearest(str(step), names, 0.3)
         shown = f"{there} has {', '.join(names) or 'nothing'}"
         if place == len(steps) - 1 and isinstance(step, str):
             add = f"; to add it: +{path_of(steps)}=VALUE"
     elif isinstance(within, list):
         count = len(cast("list[Any]", within))
-        near = [str(count - 1)] if count else []
+        meant = count - 1 if count else None
         shown = f"{there} has {count} items"
     else:
-        near, shown = [], f"{there} is {json.dumps(within, ensure_ascii=False)[:40]}, which has no parts"
-    nearest = [*steps[:place], int(near[0]) if isinstance(within, list) else near[0]] if near else []
-    hint = f"the nearest path is {path_of(nearest)}" if nearest else "it cannot be edited there"
+        shown = f"{there} is {json.dumps(within, ensure_ascii=False)[:40]}, which has no parts"
+    hint = "it cannot be edited there"
+    if meant is not None:
+        hint = f"the nearest path is {path_of([*steps[:place], meant])}"
     return UsageError(f"{path_of(steps)} matches nothing", cause=shown, hint=hint + add)
 
 

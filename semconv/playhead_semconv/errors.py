@@ -32,6 +32,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+
+def nearest(word: str, known: Iterable[str], least: float = 0.6) -> str | None:
+    """What of these was meant by a word that is none of them; None: they are all too unlike it.
+
+    ``least``: how like it is to be, from 0 to 1.
+    """
+    import difflib  # where nothing is misspelt nothing needs it
+
+    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=least)), None)
+
 
 class PlayheadError(Exception):
     """Base of all errors of playhead: what happened, why, and a command that helps."""

@@ -7,14 +7,13 @@ and the tables of the files (`playhead_semconv` does no I/O).
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from playhead_semconv.boundaries import DEFAULT, LEVELS, Level, parse
-from playhead_semconv.errors import ConfigurationError
+from playhead_semconv.errors import ConfigurationError, nearest
 
 RECORDED_BY = "PLAYHEAD_RECORDED_BY"
 """Variable of all that one `playhead record` runs: a word by which it finds what they recorded."""
@@ -218,8 +217,8 @@ def _typed(raw: Any, default: Any, name: str, origin: str) -> Any:
 def _known(value: Any, choices: tuple[str, ...], name: str, origin: str) -> None:
     if choices and value not in choices:
         listed = f"{', '.join(choices[:-1])} or {choices[-1]}"
-        near = difflib.get_close_matches(str(value), choices, n=1)
-        hint = f"did you mean {near[0]}?" if near else ""
+        near = nearest(str(value), choices)
+        hint = f"did you mean {near}?" if near else ""
         raise ConfigurationError(f"{name} from {origin} is {value!r}, not {listed}", hint=hint)
     if name == "boundaries":
         parse(value)
@@ -234,6 +233,6 @@ def _known(value: Any, choices: tuple[str, ...], name: str, origin: str) -> None
 
 
 def _unknown(key: str, source: str, known: list[str]) -> ConfigurationError:
-    near = difflib.get_close_matches(key, known, n=1)
-    hint = f"did you mean {near[0].replace('_', '-')}?" if near else "see: playhead doctor --config"
+    near = nearest(key, known)
+    hint = f"did you mean {near.replace('_', '-')}?" if near else "see: playhead doctor --config"
     return ConfigurationError(f"unknown setting {key.replace('_', '-')} in {source}", hint=hint)

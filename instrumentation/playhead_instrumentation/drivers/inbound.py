@@ -19,7 +19,6 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Delivery, ExchangeId
-from playhead_semconv.volatile import answer
 
 KIND = "inbound"
 
@@ -103,4 +102,6 @@ class Inbound(Call):
         headers: list[str] = recorded.head.get(a.PLAYHEAD_HTTP_HEADERS) or []
         if (headers, b"".join(before)) == (self._headers, b"".join(self._said)):
             return ""
+        from playhead_semconv.volatile import answer  # a recording has no use for it
+
         return verdict.varied(answer(headers, before), answer(self._headers, self._said)) or ""

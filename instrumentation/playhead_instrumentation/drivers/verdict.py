@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from playhead_instrumentation.drivers.exceptions import is_own_doing
-from playhead_semconv.difference import Difference, message_difference, shown
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Ask, Content, Delivery, End, Exchange, ExchangeId, Fidelity
 from playhead_semconv.plans import Edit, Reopen
-from playhead_semconv.volatile import Request
+
+if TYPE_CHECKING:
+    from playhead_semconv.difference import Difference
+    from playhead_semconv.volatile import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,10 @@ class Played:
 
         A text: not at all, or only in values that were handed out, which it names as a tape does.
         """
+        # A recording, which asks the world, has no use for these.
+        from playhead_semconv.difference import Difference, message_difference, shown
+        from playhead_semconv.volatile import Request
+
         recorded = self.exchange.sent
         if number >= len(recorded):
             return Difference(f"message {number + 1}", "(absent)", shown(data))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import os
 import signal
@@ -17,6 +16,7 @@ from playhead_receiver.cli.child import die_as
 from playhead_receiver.cli.failures import PIPE_CLOSED, exit_status, show_failure
 from playhead_receiver.cli.options import Verbs
 from playhead_receiver.cli.session import Session
+from playhead_semconv.errors import nearest
 
 VERBS = {
     "demo": "record, show and replay bundled agents, with nothing else needed",
@@ -70,8 +70,8 @@ class LazyVerbs(Verbs):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The verb that is meant; what is none is an error that names the nearest."""
         if args and not args[0].startswith("-") and args[0] not in VERBS:
-            near = difflib.get_close_matches(args[0], VERBS, n=1)
-            meant = f", did you mean {near[0]}?" if near else ""
+            near = nearest(args[0], VERBS)
+            meant = f", did you mean {near}?" if near else ""
             raise click.UsageError(f"no verb {args[0]}{meant}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -61,3 +61,15 @@ def test_a_recording_of_exchanges_starts_without_what_makes_others_exact_and_wha
         f"{ROOM}.drivers.gate"
     }
     assert not [one for one in found if one.startswith("playhead_semconv.wire")]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_recording_starts_without_what_compares_a_replay_with_it(program, level: str):
+    found = loaded(program, PLAYHEAD_LEVEL=level)
+    comparing = (
+        "playhead_semconv.volatile",
+        "playhead_semconv.difference",
+        "difflib",
+        f"{ROOM}.drivers.player",
+    )
+    assert [one for one in found if one.startswith(comparing)] == []
