@@ -12,6 +12,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
+from playhead_exporter.encoded import encode_span
 from playhead_exporter.notices import Notices
 from playhead_exporter.shipping.answers import Accepted, Transport, TryLater
 from playhead_exporter.shipping.endpoint import DEFAULT_PORTS, Endpoint, Signal
@@ -19,7 +20,6 @@ from playhead_exporter.shipping.http import HttpTransport
 from playhead_exporter.shipping.requests import REQUEST_BYTES, bounded, merge_spans
 from playhead_exporter.shipping.shipper import Backoff
 from playhead_exporter.shipping.trust import Trust
-from playhead_exporter.spans import encode_span
 
 TIMEOUT_S = 10.0
 

@@ -19,7 +19,6 @@ recorded; the plan is that of `playhead_semconv.plans`. Exit status: the program
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Mapping
@@ -91,6 +90,8 @@ def _warm(words: list[str]) -> Program | Service:
 
 def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
     """``waited``: this is the fork of a process that waited for it."""
+    import argparse  # a recording needs none
+
     from playhead_instrumentation.bootstrap.replayed import Replayed
 
     parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation replay")
@@ -140,6 +141,8 @@ def _served(driver: Driver, program: Program, headers: Mapping[str, str]) -> Pro
 
 
 def _fork(words: list[str]) -> Program | Service:
+    import argparse  # a recording needs none
+
     from playhead_instrumentation.bootstrap.launch import launch
     from playhead_semconv.plans import read_plan
 

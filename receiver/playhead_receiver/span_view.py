@@ -23,6 +23,7 @@ from playhead_semconv.counts import MOST
 from playhead_semconv.dialects import in_our_words
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.otlp import attributes_of
+from playhead_semconv.protobuf import field, varint
 from playhead_semconv.values import GenAiOperationName as Operation
 
 STEPS = frozenset(
@@ -83,10 +84,10 @@ def _describe() -> dict[str, Any]:
     file.dependency.extend((AnyValue.DESCRIPTOR.file.name, trace_pb2.DESCRIPTOR.name))
     for name, members in _MESSAGES.items():
         message = file.message_type.add(name=name)
-        for field, number, kind in members:
+        for member, number, kind in members:
             plain = kind.lstrip("*")
             label = _Field.LABEL_REPEATED if kind != plain else _Field.LABEL_OPTIONAL
-            added = message.field.add(name=field, number=number, label=label)
+            added = message.field.add(name=member, number=number, label=label)
             if plain.startswith("."):
                 added.type, added.type_name = _Field.TYPE_MESSAGE, plain
             else:
@@ -323,8 +324,8 @@ class Surroundings(msgspec.Struct, frozen=True):
 
     def front_of(self, size: int) -> bytes:
         """What stands behind the resource, before a span of ``size`` bytes that is the only one."""
-        lead = _varint(size)
-        inner = _varint(len(self.head) + 1 + len(lead) + size + len(self.tail))
+        lead = varint(size)
+        inner = varint(len(self.head) + 1 + len(lead) + size + len(self.tail))
         return b"".join((b"\x12", inner, self.head, b"\x12", lead))
 
     @property
@@ -336,8 +337,8 @@ class Surroundings(msgspec.Struct, frozen=True):
 def surroundings(entry: Any, scoped: Any) -> Surroundings:
     """What stands around the spans of a scope."""
     return Surroundings(
-        _field(1, entry.resource) if entry.resource else b"",
-        _field(1, scoped.scope) if scoped.scope else b"",
+        field(1, entry.resource) if entry.resource else b"",
+        field(1, scoped.scope) if scoped.scope else b"",
         _text_field(3, scoped.schema_url),
         _text_field(3, entry.schema_url),
     )
@@ -361,14 +362,14 @@ def parse_span(span: bytes) -> Any:
         view = SpanView.FromString(span)
     except DecodeError as problem:
         raise MalformedOtlp(f"span cannot be decoded: {problem}") from None
-    for field, value, zeros in (
+    for name, value, zeros in (
         ("trace_id", view.trace_id, _NO_TRACE),
         ("span_id", view.span_id, _NO_SPAN),
     ):
         if len(value) != len(zeros):
-            raise MalformedOtlp(f"{field} has {len(value)} bytes instead of {len(zeros)}")
+            raise MalformedOtlp(f"{name} has {len(value)} bytes instead of {len(zeros)}")
         if value == zeros:
-            raise MalformedOtlp(f"{field} is all zeros")
+            raise MalformedOtlp(f"{name} is all zeros")
     if len(view.parent_span_id) not in (0, 8):
         raise MalformedOtlp(f"parent_span_id has {len(view.parent_span_id)} bytes instead of 8")
     if max(view.start_time_unix_nano, view.end_time_unix_nano) >= 1 << 63:
@@ -397,27 +398,10 @@ def _hex(text: str, size: int) -> bytes:
     return found if len(found) == size else b""
 
 
-def _varint(number: int) -> bytes:
-    if number < 0x80:
-        return bytes((number,))
-    if number < 0x4000:
-        return bytes((number & 0x7F | 0x80, number >> 7))
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def _field(number: int, data: bytes) -> bytes:
-    return bytes((number << 3 | 2,)) + _varint(len(data)) + data
-
-
 def request_of(resource_spans: bytes) -> bytes:
     """An export request of traces with this `ResourceSpans` alone."""
-    return _field(1, resource_spans)
+    return field(1, resource_spans)
 
 
 def _text_field(number: int, text: str) -> bytes:
-    return _field(number, text.encode()) if text else b""
+    return field(number, text.encode()) if text else b""

@@ -53,9 +53,9 @@ from playhead_semconv import attributes as a
 from playhead_semconv.custody import Link
 from playhead_semconv.errors import CorruptTape, MalformedOtlp, ReceiverRefused
 from playhead_semconv.frames import MAGIC, Record, encode
-from playhead_semconv.otlp import attributes_of, pack_resource, pack_window, resource_logs
-from playhead_semconv.otlp.windows import WINDOW_BYTES
+from playhead_semconv.otlp import attributes_of
 from playhead_semconv.seams import Tape
+from playhead_semconv.window_request import WINDOW_BYTES, window_request
 
 LINE_BYTES = 1 << 20
 """No line is made of a longer request in binary form, unless a single record is."""
@@ -228,8 +228,7 @@ def chain_requests(
 
 
 def _window(tape: bytes, instance: bytes, resource: Mapping[str, Any]) -> bytes:
-    logs = resource_logs(pack_resource(instance, resource), [pack_window(tape, -1, -1)])
-    return ExportLogsServiceRequest(resource_logs=[logs]).SerializeToString()
+    return window_request(tape, -1, -1, instance, resource)
 
 
 def _of_lines(path: Path, partial: bool) -> Incoming:

@@ -12,7 +12,7 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanLimits, TracerProvider
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags, TraceState
 
-from playhead_exporter.spans import encode_span
+from playhead_exporter.encoded import encode_span
 
 
 class Number(enum.IntEnum):

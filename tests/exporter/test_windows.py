@@ -17,7 +17,7 @@ from support.spools import chunk, outlet_for, state
 from playhead_exporter.push import push
 from playhead_exporter.spool.places import Places
 from playhead_semconv.frames import SpanRecord
-from playhead_semconv.otlp.windows import WINDOW_BYTES
+from playhead_semconv.window_request import WINDOW_BYTES
 
 ABOUT = json.dumps({"playhead": "0", "windows": 1}).encode()
 

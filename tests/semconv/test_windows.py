@@ -7,6 +7,7 @@ import pytest
 import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from semconv.test_otlp import INSTANCE, chunks, fact_at, numbered, over_the_wire
 
@@ -16,9 +17,17 @@ from playhead_semconv.custody import What, first_link, next_link
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.facts import Content, Fact
 from playhead_semconv.frames import HEAD, MAGIC, Header, SpanRecord, encode
-from playhead_semconv.otlp import attributes_of, is_window, pack_window, unpack_window
-from playhead_semconv.otlp.windows import WINDOW_BYTES
+from playhead_semconv.otlp import (
+    attributes_of,
+    is_window,
+    pack_resource,
+    pack_window,
+    resource_logs,
+    set_attributes,
+    unpack_window,
+)
 from playhead_semconv.shapes import check_shape
+from playhead_semconv.window_request import WINDOW_BYTES, window_request
 
 
 def window_of(*records) -> LogRecord:
@@ -166,3 +175,40 @@ def test_spans_come_as_they_were_sent():
 def test_nobody_knows_whose_a_window_without_a_resource_is():
     with pytest.raises(MalformedOtlp, match="is not on the resource"):
         unpack_window(window_of(state(0)), None)
+
+
+PLAIN = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"]))
+    | st.binary()
+)
+VALUES = st.recursive(
+    PLAIN,
+    lambda one: st.lists(one) | st.tuples(one) | st.dictionaries(st.text("abü"), one),
+    max_leaves=9,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    resource=st.dictionaries(st.text("abü.") | st.just(a.PLAYHEAD_INSTANCE), VALUES),
+    tape=st.binary(max_size=2_000),
+    first=st.integers(-1, 2**63 - 1),
+)
+def test_a_request_is_what_the_protobuf_library_makes_of_it(resource, tape: bytes, first: int):
+    record = LogRecord(event_name=e.PLAYHEAD_WINDOW)
+    record.body.bytes_value = zstandard.ZstdCompressor(level=3).compress(tape)
+    numbers = {a.PLAYHEAD_WINDOW_FIRST: first, a.PLAYHEAD_WINDOW_LAST: first}
+    set_attributes(record.attributes, numbers)
+    logs = resource_logs(pack_resource(INSTANCE, resource), [record])
+    made = window_request(tape, first, first, INSTANCE, resource)
+    assert ExportLogsServiceRequest.FromString(made) == ExportLogsServiceRequest(resource_logs=[logs])
+
+
+def test_a_resource_whose_text_is_none_holds_up_no_window():
+    made = window_request(MAGIC, 0, 0, INSTANCE, {"host.name": "caf\udce9"})
+    [logs] = ExportLogsServiceRequest.FromString(made).resource_logs
+    assert attributes_of(logs.resource.attributes)["host.name"] == "caf?"

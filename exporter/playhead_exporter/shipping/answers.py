@@ -6,11 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, cast
 
-from google.protobuf.message import DecodeError
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
-
 from playhead_exporter.shipping.endpoint import Signal
-from playhead_semconv.otlp.windows import VERSION
+from playhead_semconv.window_request import VERSION
 
 OTHER_TOKEN = "the endpoint wants another PLAYHEAD_TOKEN: playhead token create NAME --scope ingest"
 
@@ -76,6 +73,12 @@ def read_about(answer: bytes) -> About:
 
 def accepted(response: bytes) -> Accepted:
     """What the response to an export says. Those of all signals have one form."""
+    if not response:
+        return Accepted()
+    # Heavy, and what has taken all says nothing.
+    from google.protobuf.message import DecodeError
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
     try:
         said = ExportTraceServiceResponse.FromString(response).partial_success
     except DecodeError:

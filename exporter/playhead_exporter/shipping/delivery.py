@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from google.protobuf.message import DecodeError
+from typing import TYPE_CHECKING
 
 from playhead_exporter.notices import Notices
 from playhead_exporter.shipping.answers import Accepted, Refused, Transport, TryLater, Unwelcome
 from playhead_exporter.shipping.endpoint import Signal
 from playhead_exporter.shipping.rejected import Rejected
-from playhead_exporter.shipping.requests import Request, WindowRequest, requests_of
+from playhead_exporter.shipping.windows import WindowRequest
 from playhead_exporter.spool.segments import Segments, Window, read_window
-from playhead_semconv.frames import Record
-from playhead_semconv.otlp.windows import WINDOW_BYTES
+from playhead_semconv.window_request import WINDOW_BYTES
+
+if TYPE_CHECKING:
+    from playhead_exporter.shipping.requests import Request
 
 READ_BYTES = 4 * 1024 * 1024
 """So much is read at a time where records go one by one."""
-UNPACKABLE = (ValueError, TypeError, DecodeError)
-"""What packing raises when a record holds what OTLP cannot."""
 SMALL_BYTES = 64 * 1024
 """A record smaller than this is not refused for its size, whatever the endpoint says."""
 
@@ -124,7 +123,9 @@ class Delivery:
             self._damaged(window)
         self._end = window.end
         self._facts, self._spans = window.facts, window.spans
-        if in_windows and (window.facts or window.spans) and len(window.tape) <= WINDOW_BYTES:
+        if not window.facts and not window.spans:
+            self._queue = []
+        elif in_windows and len(window.tape) <= WINDOW_BYTES:
             self._queue = [WindowRequest(window, self.instance)]
         else:
             self._queue = [*self._requests(window)]
@@ -145,19 +146,13 @@ class Delivery:
         )
 
     def _requests(self, window: Window) -> list[Request]:
-        instance, resource, records = self.instance, window.resource, window.records()
-        try:
-            return list(requests_of(records, instance, resource))
-        except UNPACKABLE:
-            good: list[Record] = []
-            for record in records:
-                try:
-                    list(requests_of([record], instance, resource))
-                    good.append(record)
-                except UNPACKABLE as problem:
-                    self._tally.rejected += 1
-                    self._notices.say("unpackable", f"a record cannot be sent and is lost: {problem}")
-            return list(requests_of(good, instance, resource))
+        from playhead_exporter.shipping.requests import requests_of_good  # heavy; windows need none
+
+        requests, problems = requests_of_good(window.records(), self.instance, window.resource)
+        for problem in problems:
+            self._tally.rejected += 1
+            self._notices.say("unpackable", f"a record cannot be sent and is lost: {problem}")
+        return requests
 
     def _advance(self) -> bool:
         self._tally.facts += self._facts

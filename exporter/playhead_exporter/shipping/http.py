@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import urllib3
-from google.protobuf.message import DecodeError
-from google.rpc.status_pb2 import Status
 
 from playhead_exporter.shipping.answers import (
     OTHER_TOKEN,
@@ -156,6 +154,9 @@ def _message(headers: Mapping[str, str], answer: bytes) -> str:
     kind = headers.get("content-type", "").partition(";")[0]
     text = ""
     if kind == PROTOBUF:
+        from google.protobuf.message import DecodeError  # heavy, and mostly nothing is refused
+        from google.rpc.status_pb2 import Status
+
         try:
             text = Status.FromString(answer).message
         except DecodeError:

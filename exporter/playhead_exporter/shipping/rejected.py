@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from playhead_exporter.notices import Notices
-from playhead_exporter.shipping.requests import Request
 from playhead_exporter.spool.budget import Budget
 from playhead_exporter.spool.places import FILE_MODE, REJECTED, make_folder
 from playhead_semconv.errors import ReceiverRefused
+
+if TYPE_CHECKING:
+    from playhead_exporter.shipping.requests import Request
 
 TAPE = ".tape"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from google.protobuf.message import DecodeError
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
@@ -12,15 +13,16 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 
 from playhead_exporter.shipping.endpoint import Signal
-from playhead_exporter.spool.segments import Window
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fact
 from playhead_semconv.frames import Record, SpanRecord
-from playhead_semconv.otlp import pack, pack_resource, pack_window, resource_logs
+from playhead_semconv.otlp import pack, pack_resource, resource_logs
 
 REQUEST_BYTES = 4 * 1024 * 1024
 """No request is longer, uncompressed, unless a single record is."""
 _ENVELOPE_BYTES = 4096
+UNPACKABLE = (ValueError, TypeError, DecodeError)
+"""What packing raises when a record holds what OTLP cannot."""
 
 
 class LogRequest:
@@ -64,27 +66,25 @@ class SpanRequest:
         return SpanRequest(self.items[:middle]), SpanRequest(self.items[middle:])
 
 
-class WindowRequest:
-    """Consecutive facts and spans as they lie in the spool, compressed."""
-
-    signal = Signal.LOGS
-
-    def __init__(self, window: Window, instance: bytes) -> None:
-        self.window = window
-        self._instance = instance
-        self._body = b""
-
-    def body(self) -> bytes:
-        """The OTLP request, which is made once: its record is compressed."""
-        if not self._body:
-            record = pack_window(self.window.tape, *self.window.numbers())
-            resource = pack_resource(self._instance, self.window.resource)
-            logs = resource_logs(resource, [record])
-            self._body = ExportLogsServiceRequest(resource_logs=[logs]).SerializeToString()
-        return self._body
-
-
 Request = LogRequest | SpanRequest
+
+
+def requests_of_good(
+    records: Sequence[Record], instance: bytes, resource: Mapping[str, Any]
+) -> tuple[list[Request], list[Exception]]:
+    """Requests with all of ``records`` that OTLP can hold, and why it cannot hold the others."""
+    try:
+        return list(requests_of(records, instance, resource)), []
+    except UNPACKABLE:
+        good: list[Record] = []
+        problems: list[Exception] = []
+        for record in records:
+            try:
+                list(requests_of([record], instance, resource))
+                good.append(record)
+            except UNPACKABLE as problem:
+                problems.append(problem)
+        return list(requests_of(good, instance, resource)), problems
 
 
 def requests_of(

@@ -40,5 +40,6 @@ def transport_opener(settings: Settings) -> tuple[Endpoint, Callable[[], Transpo
 def import_all(endpoint: Endpoint) -> None:
     """Import what delivery to ``endpoint`` imports when it needs it first."""
     kind = "grpc" if endpoint.protocol == "grpc" else "http"
-    for name in (f"{__package__}.{kind}", "zstandard", "encodings.idna"):
+    ours = (f"{__package__}.{kind}", f"{__package__}.requests")
+    for name in (*ours, "google.rpc.status_pb2", "zstandard", "encodings.idna"):
         importlib.import_module(name)

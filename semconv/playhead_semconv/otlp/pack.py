@@ -13,6 +13,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import SCHEMA_VERSION, Content, Fact
 from playhead_semconv.otlp.values import set_attributes
+from playhead_semconv.window_request import SCOPE
 
 MAX_EVENT_BYTES = 2 * 1024 * 1024
 """No log record of coalesced facts exceeds this."""
@@ -20,8 +21,6 @@ MAX_EVENT_BYTES = 2 * 1024 * 1024
 COALESCED_BODY_BYTES = 1024 * 1024
 COALESCED_COUNT = 8192
 """Bounds that keep a coalesced record under `MAX_EVENT_BYTES`: at most 60 bytes of numbers a fact."""
-
-SCOPE = "playhead"
 
 COALESCING = frozenset((e.PLAYHEAD_EXCHANGE_DATA, e.PLAYHEAD_READ))
 

@@ -20,16 +20,12 @@ from playhead_semconv.errors import CorruptTape, MalformedOtlp
 from playhead_semconv.facts import Content, Fact
 from playhead_semconv.frames import Scan, SpanRecord, decoded, next_frame
 from playhead_semconv.otlp.unpack import KNOWN
-from playhead_semconv.otlp.values import INT64_MAX, INT64_MIN, set_attributes
+from playhead_semconv.otlp_bytes import INT64_MAX, INT64_MIN
 from playhead_semconv.shapes import check_shape
+from playhead_semconv.window_request import WINDOW_BYTES, window_record
 
-VERSION = 1
-"""Of windows; what a receiver says that it reads."""
-WINDOW_BYTES = 1024 * 1024
-"""No window holds more: of a tape file, with its first line."""
 COMPRESSED_BYTES = WINDOW_BYTES + WINDOW_BYTES // 2
 """No window is longer than that on its way."""
-LEVEL = 3
 DEEPEST = 64
 """How deep values of attributes may be nested."""
 _LANES = 1 << 64
@@ -52,10 +48,7 @@ class Window:
 
 def pack_window(tape: bytes, first: int, last: int) -> LogRecord:
     """A log record of ``tape``, at most `WINDOW_BYTES`; the numbers of its first and last fact."""
-    record = LogRecord(event_name=e.PLAYHEAD_WINDOW)
-    record.body.bytes_value = _compressed(tape)
-    set_attributes(record.attributes, {a.PLAYHEAD_WINDOW_FIRST: first, a.PLAYHEAD_WINDOW_LAST: last})
-    return record
+    return LogRecord.FromString(window_record(tape, first, last))
 
 
 def is_window(record: LogRecord) -> bool:
@@ -87,14 +80,8 @@ def unpack_window(record: LogRecord, instance: bytes | None) -> Window:
         scan = Scan(tape, behind)
 
 
-def _compressed(data: bytes) -> bytes:
-    import zstandard  # only who sends or reads windows needs it
-
-    return zstandard.ZstdCompressor(level=LEVEL).compress(data)
-
-
 def _decompressed(data: bytes) -> bytes:
-    import zstandard
+    import zstandard  # only who reads windows needs it
 
     try:
         size = zstandard.frame_content_size(data)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from support.endpoints import http_endpoint
 
 from playhead_semconv.boundaries import BOUNDARIES, LEVELS, Boundary, selected
 
@@ -17,6 +18,13 @@ SHARED = f"{ROOM}.boundaries.process_blocked"
 LOADED = """
 import json, sys
 print(json.dumps(sorted(sys.modules)))
+"""
+
+DELIVERED = f"""
+import playhead
+playhead.state({{"n": 1}})
+assert playhead.flush()
+{LOADED}
 """
 
 OF_OTHERS = ("sqlite3", "pydantic", "httpx", "grpc", "tomllib", "multiprocessing.connection")
@@ -73,3 +81,17 @@ def test_a_recording_starts_without_what_compares_a_replay_with_it(program, leve
         f"{ROOM}.drivers.player",
     )
     assert [one for one in found if one.startswith(comparing)] == []
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_what_goes_to_a_receiver_needs_no_protobuf_library(program, level: str):
+    with http_endpoint(windows=1) as endpoint:
+        done = program(DELIVERED).instrumented(
+            PLAYHEAD_QUIET="1",
+            PLAYHEAD_LEVEL=level,
+            PLAYHEAD_ENDPOINT=endpoint.url,
+            PLAYHEAD_ENDPOINT_KIND="auto",
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+        assert len(endpoint.windows()) >= 1
+    assert not any(one.startswith("google.protobuf") for one in json.loads(done.stdout))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shlex
 import sys
 import time
@@ -107,7 +106,7 @@ def _running(
 ) -> int:
     """Run the agent, then see that all of it is kept. Its exit status."""
     since_ns = time.time_ns()
-    by = secrets.token_hex(8)
+    by = os.urandom(8).hex()
     environ = recorded_environment(os.environ, session.resolved, receiver) | {RECORDED_BY: by}
     pid, status = _run(agent, python, environ)
     if not pid:

@@ -1,0 +1,25 @@
+"""What of a spool goes to a playhead receiver: windows, as they lie there."""
+
+from __future__ import annotations
+
+from playhead_exporter.shipping.endpoint import Signal
+from playhead_exporter.spool.segments import Window
+from playhead_semconv.window_request import window_request
+
+
+class WindowRequest:
+    """Consecutive facts and spans as they lie in the spool, compressed."""
+
+    signal = Signal.LOGS
+
+    def __init__(self, window: Window, instance: bytes) -> None:
+        self.window = window
+        self._instance = instance
+        self._body = b""
+
+    def body(self) -> bytes:
+        """The OTLP request, which is made once: its record is compressed."""
+        if not self._body:
+            window = self.window
+            self._body = window_request(window.tape, *window.numbers(), self._instance, window.resource)
+        return self._body

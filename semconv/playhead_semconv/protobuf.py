@@ -1,0 +1,47 @@
+"""Messages of protobuf written by hand, where a library would cost more than the few fields.
+
+A message is its fields, one after the other. Source: https://protobuf.dev/programming-guides/encoding/
+"""
+
+from __future__ import annotations
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+
+
+def varint(number: int) -> bytes:
+    """A number of at least 0, seven bits a byte, the lowest first."""
+    if number < 0x80:
+        return bytes((number,))
+    if number < 0x4000:
+        return bytes((number & 0x7F | 0x80, number >> 7))
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def field(number: int, data: bytes) -> bytes:
+    """A field of bytes, of text as UTF-8, or of a message. ``number``: 1 to 15."""
+    return bytes((number << 3 | _BYTES,)) + varint(len(data)) + data
+
+
+def whole_number(number: int, value: int) -> bytes:
+    """A field of an ``int64`` or a ``bool``. ``number``: 1 to 15."""
+    return bytes((number << 3 | _VARINT,)) + varint(value & 0xFFFF_FFFF_FFFF_FFFF)
+
+
+def small(number: int, value: int) -> bytes:
+    """The same; nothing for 0, which need not be written."""
+    return whole_number(number, value) if value else b""
+
+
+def fixed64(number: int, eight: bytes) -> bytes:
+    """A field of eight bytes, the lowest first: a ``double``. ``number``: 1 to 15."""
+    return bytes((number << 3 | _FIXED64,)) + eight
+
+
+def fixed32(number: int, four: bytes) -> bytes:
+    """A field of four bytes, the lowest first. ``number``: any."""
+    return varint(number << 3 | _FIXED32) + four
