@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
-from playhead_semconv.protobuf import field, fixed64, whole_number
+from playhead_semconv.protobuf import ONE_BYTE, field, fixed64, varint, whole_number
 
 INT64_MIN = -(1 << 63)
 INT64_MAX = (1 << 63) - 1
@@ -17,18 +18,33 @@ INT64_MAX = (1 << 63) - 1
 
 def attributes(number: int, named: Mapping[Any, Any]) -> bytes:
     """A repeated field of `KeyValue`, as `playhead_semconv.otlp.set_attributes` makes it."""
-    return b"".join(
-        field(number, field(1, text_bytes(str(key))) + field(2, value_bytes(value)))
-        for key, value in named.items()
-    )
+    tag, parts = bytes((number << 3 | 2,)), list[bytes]()
+    for key, value in named.items():
+        name = _name(key if type(key) is str else str(key))
+        held = value_bytes(value)
+        size, whole = len(held), len(name) + 2 + len(held)
+        if whole < 128:
+            parts += (tag, ONE_BYTE[whole], name, b"\x12", ONE_BYTE[size], held)
+        else:
+            long = varint(size)
+            parts += (tag, varint(whole - 1 + len(long)), name, b"\x12", long, held)
+    return b"".join(parts)
+
+
+@lru_cache(1024)
+def _name(key: str) -> bytes:
+    """The first field of a `KeyValue`."""
+    return field(1, text_bytes(key))
 
 
 def value_bytes(value: Any) -> bytes:
     """An `AnyValue`, as `playhead_semconv.otlp.values.set_value` makes it."""
+    if isinstance(value, str):
+        data = value.encode("utf-8", "replace")  # as `text_bytes`
+        size = len(data)
+        return b"\n" + (ONE_BYTE[size] if size < 128 else varint(size)) + data
     if value is None:
         return b""
-    if isinstance(value, str):
-        return field(1, text_bytes(value))
     if isinstance(value, bool):
         return whole_number(2, value)
     if isinstance(value, int):

@@ -8,10 +8,14 @@ from __future__ import annotations
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
+ONE_BYTE = tuple(bytes((number,)) for number in range(0x80))
+"""Numbers that `varint` writes as one byte."""
+
+
 def varint(number: int) -> bytes:
     """A number of at least 0, seven bits a byte, the lowest first."""
     if number < 0x80:
-        return bytes((number,))
+        return ONE_BYTE[number]
     if number < 0x4000:
         return bytes((number & 0x7F | 0x80, number >> 7))
     out = bytearray()
