@@ -9,6 +9,13 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
 from playhead_receiver.demo.trap import Trap
 
@@ -97,14 +104,24 @@ def test_a_trap_counts_who_comes():
         httpx2.get(f"http://127.0.0.1:{trap.port}")
 
 
-OFFLINE = ("ls", "show", "tail", "replay", "export", "import", "golden", "spool", "doctor")
+OFFLINE = ("ls", "show", "tail", "replay", "export", "import", "golden", "spool", "doctor", "verify")
+
+
+def key_pair(path):
+    path.parent.mkdir()
+    key = Ed25519PrivateKey.generate()
+    path.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption()))
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
+    path.with_suffix(".pub").write_bytes(public)
 
 
 @pytest.mark.acceptance
 def test_the_tour_of_the_readme_works(demo, home, tmp_path):
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     readme = (ROOT / "README.md").read_text("utf-8")
-    tour = [shlex.split(line)[1:] for line in re.findall(r"^\$ (playhead .*)$", readme, re.MULTILINE)]
+    key_pair(home / ".ssh" / "id_ed25519")
+    lines = re.findall(r"^\$ (playhead .*)$", readme, re.MULTILINE)
+    tour = [shlex.split(line.replace("~/", f"{home}/"))[1:] for line in lines]
     told = [words for words in tour if words[0] in OFFLINE]
     assert {words[0] for words in told} == set(OFFLINE)
     for words in told:
