@@ -100,6 +100,10 @@ _OPAQUE: Final = re.compile(rb"(?=.*[0-9])(?=.*[A-Za-z])[\w.~+/=-]{16,}\Z", re.D
 _PATH: Final = re.compile(rb"\A(?:~|\.{1,2})?/(?:[a-z][a-z0-9._-]*/)*[a-z0-9._-]*\Z")
 
 
+_BEHIND_NAME: Final = frozenset(bytes((one,)) for one in b"\"'\\=:>% \t")
+"""With which of these something may stand under a name: ``max_tokens`` is none."""
+
+
 class _Name(NamedTuple):
     alone: bool
 
@@ -203,6 +207,8 @@ class Finder:
             elif meaning is _PIECES:
                 span = Span(begin, end, Kind.PIECE)
             elif isinstance(meaning, _Name):
+                if data[end : end + 1] not in _BEHIND_NAME:
+                    continue
                 span = _under(data, begin, end, meaning.alone)
             elif isinstance(meaning, _Shape):
                 span = _shaped(data, begin, meaning.pattern)
@@ -264,8 +270,8 @@ def _under(data: bytes, begin: int, end: int, alone: bool) -> Span | None:
         part = _PART.match(data, end)
         if part is not None:
             return Span(*part.span(1), Kind.FIELD)
-    if not after or after not in b"=:>% \t\"'":
-        return None
+        if after == b"\\":
+            return None
     if alone and data[begin - 1 : begin].isalnum():
         return None
     found = _ASSIGNED.match(data, end)
