@@ -167,3 +167,32 @@ def test_lanes_have_the_numbers_of_recordings():
     for name in ("main", "worker", "task 7"):
         assert lane_of(name) == int.from_bytes(digest_of(name.encode())[:8]) >> 1
     assert lane_of("main").bit_length() <= 63
+
+
+def test_the_span_of_a_fact_comes_back():
+    said = fact(0, trace_id=bytes(range(16)), span_id=bytes(range(1, 9)))
+    back = [one for one in from_text(to_text([HEADER, said]), "x") if isinstance(one, Fact)]
+    assert back == [said]
+
+
+def test_the_first_fact_may_come_without_a_header():
+    said = fact(0)
+    back = [one for one in from_text(to_text([said]), "x") if isinstance(one, Fact)]
+    assert [one.time_ns for one in back] == [said.time_ns]
+    written = FIRST_LINE + json.dumps({"fact": "effect", "lane": "main", "after_ns": 7})
+    assert [one.time_ns for one in from_text(written, "x") if isinstance(one, Fact)] == [7]
+
+
+def test_damage_says_where_the_text_is_to_be_had_whole():
+    with pytest.raises(CorruptTape) as caught:
+        list(from_text(FIRST_LINE + "{", "a.golden"))
+    assert "git checkout" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("text", ["one line", "ends\n", "two\nlines", ""])
+def test_a_text_of_one_line_is_written_as_one(text: str):
+    said = fact(0, body=Content.chunk(text.encode()))
+    written = to_text([HEADER, said])
+    assert ('"text": [' in written) == (len(text.splitlines()) > 1)
+    back = [one for one in from_text(written, "x") if isinstance(one, Fact)]
+    assert back == [said]

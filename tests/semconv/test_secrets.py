@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import os
 import uuid
 import zlib
 from typing import Any
@@ -297,3 +298,44 @@ def test_each_text_in_which_a_model_says_a_known_value_is_counted():
         counts.append(scrub.count)
     assert counts[0] == 0 and counts[2] > counts[1] > 0
     assert counts[5] > counts[4] > counts[2]
+
+
+def test_a_mask_of_few_bytes_is_as_long_as_what_it_hides():
+    assert [len(mask(size)) for size in range(1, 30)] == list(range(1, 30))
+    assert mask(3) == b"***"
+
+
+def test_a_value_with_half_a_character_is_found_as_it_is_written():
+    value = "s3cr3t-\udcff-0123456789"
+    raw = value.encode("utf-8", "surrogatepass")
+    assert raw in spellings(value)
+    assert os.fsencode(value) in spellings(value)
+    assert list(spellings("s3cr3t-\ud800-0123456789"))
+
+
+def test_a_value_of_which_all_but_the_last_byte_is_said_goes_on():
+    finder = Finder()
+    finder.add([VALUE.encode()], VALUE.encode())
+    assert finder.begins(b"it is " + VALUE[:-1].encode()) == (VALUE[:-1].encode(), VALUE[-1:].encode())
+
+
+def test_an_option_is_told_by_the_word_before_its_value_alone():
+    assert found("run fast --api-key s3cretvalue99 now") == ["s3cretvalue99"]
+    assert found("run --fast api-key s3cretvalue99 now") == []
+
+
+def test_of_a_value_that_a_model_ends_within_a_text_the_rest_of_the_text_stays():
+    finder = Finder()
+    finder.add([VALUE.encode()], VALUE.encode())
+    scrub = scrubber(finder, lambda _: None, events=True)
+    first = scrub.chunk(b'data: {"text":"it is %b"}\n\n' % VALUE[:12].encode())
+    second = scrub.chunk(b'data: {"text":"%b, I think"}\n\n' % VALUE[12:].encode())
+    assert VALUE[:12].encode() not in first
+    assert VALUE[12:].encode() not in second and b", I think" in second
+
+
+def test_what_the_data_ends_within_is_masked_to_the_end_of_it():
+    scrub = scrubber(Finder(), lambda _: None)
+    kept = scrub.chunk(b'{"api_key": "' + b"x1" * 4) + scrub.chunk(b'y2y2", "a": 1}')
+    assert b"x1" not in kept and b"y2" not in kept
+    assert kept.endswith(b'", "a": 1}')

@@ -16,6 +16,7 @@ from playhead_semconv.frames import (
     Scan,
     SpanRecord,
     encode,
+    next_frame,
     read_whole,
     tag_of,
 )
@@ -347,3 +348,25 @@ def test_a_number_of_an_attribute_fits_every_database(number: int, taken: bool):
 def test_what_is_too_short_for_a_record_is_none():
     payloads = (b"", b"\x9c", b"\x9c\x00", b"\x9c\x01", b"\x01\x00")
     assert [tag_of(memoryview(one)) for one in payloads] == [-1, -1, 0, 1, -1]
+
+
+@pytest.mark.parametrize(
+    ("data", "torn"), [(b"no tape of ours, but 30 bytes..", True), (bytes(64), False), (b"12", True)]
+)
+def test_what_does_not_begin_as_a_tape_is_none(data: bytes, torn: bool):
+    scan = Scan(data)
+    assert list(scan) == []
+    assert (scan.torn, scan.too_new) == (torn, 0)
+    assert scan.problem == "not a playhead tape (wrong first bytes)"
+
+
+def test_a_few_zeros_behind_the_last_frame_are_no_damage():
+    facts = exchange_facts()
+    scan = Scan(tape_bytes(*facts) + b"\0\0\0")
+    assert [record for _, record in scan][1:] == facts
+    assert not scan.torn
+
+
+def test_a_frame_that_the_data_ends_with_is_found_behind_damage():
+    whole, last = tape_bytes(), encode(fact(0, e.PLAYHEAD_READ))
+    assert next_frame(whole + b"damage" + last, len(whole)) == len(whole) + len(b"damage")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
 from collections.abc import Collection, Iterator
@@ -21,12 +22,15 @@ _EDGES: Final = re.compile(r"[=:@]")
 
 def spellings(value: str) -> Iterator[bytes]:
     """``value`` as it is, in a URL, in JSON, in JSON within JSON, in base64 wherever it begins there."""
-    forms = {value: None, quote(value, safe=""): None, quote_plus(value): None}
+    quoted = quote(value, safe="", errors="surrogatepass")
+    forms = {value: None, quoted: None, quote_plus(value, errors="surrogatepass"): None}
     written = json.dumps(value)[1:-1]
     forms |= {written: None, json.dumps(value, ensure_ascii=False)[1:-1]: None}
     forms[json.dumps(written)[1:-1]] = None
     for form in forms:
         yield form.encode("utf-8", "surrogatepass")
+    with contextlib.suppress(UnicodeEncodeError):
+        yield value.encode("utf-8", "surrogateescape")  # bytes of a variable that are no UTF-8
     data = value.encode("utf-8", "surrogatepass")
     if len(data) < SHORTEST_CODED:
         return

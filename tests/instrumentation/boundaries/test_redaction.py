@@ -101,6 +101,14 @@ def test_the_password_of_a_login_is_known_from_then_on():
     assert redactor.text("a-token-alone-8") == PLACEHOLDER
 
 
+def test_a_credential_in_a_variable_that_is_no_utf_8_is_known(monkeypatch):
+    monkeypatch.setitem(os.environb, b"DB_PASSWORD", b"s3cr3t-\xff-0123456789")
+    redactor = Redactor.of_process(Settings())
+    assert redactor.body(b"login: s3cr3t-\xff-0123456789")[0] == b"login: " + PLACEHOLDER.encode()
+    written = json.dumps({"say": os.fsdecode(b"s3cr3t-\xff-0123456789")}).encode()
+    assert redactor.body(written)[0] == json.dumps({"say": PLACEHOLDER}).encode()
+
+
 def test_what_a_server_hands_out_was_on_no_tape_before():
     redactor = Redactor.of_process(Settings())
     redactor.late()
