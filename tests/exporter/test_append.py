@@ -6,9 +6,10 @@ import stat
 import threading
 
 import pytest
-from support.spools import chunk, eventually, outlet_for, state, tape_of
+from support.spools import chunk, eventually, forget, outlet_for, read_all, state, tape_of
 
-from playhead_exporter.spool import Places
+from playhead_exporter.spool import LiveSegments, Places, Spool
+from playhead_exporter.spool.places import remove_file, remove_folder
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, Fact, digest_of
@@ -211,3 +212,57 @@ def test_shared_memory_that_belongs_to_somebody_else_is_not_used(settings, tmp_p
     (folder / f"playhead-{os.getuid()}").mkdir(parents=True, mode=0o777)
     (folder / f"playhead-{os.getuid()}").chmod(0o777)
     assert Places.of(settings, shared_memory=folder).shared is None
+
+
+@pytest.fixture
+def small(settings):
+    """A spool of 64 KiB of memory that nobody copies, and what is on its tape."""
+    places = Places.of(settings)
+    spool = Spool(places, {}, memory_bytes=1 << 16)
+    yield spool, lambda: read_all(LiveSegments(spool, places))
+    spool.clear()
+    forget(settings)
+
+
+def lost_one(spool):
+    """A fact of which a spool that was asked for nothing before holds no more than the number."""
+    assert spool.why_lost == ""
+    spool.append(state(small=1))
+    spool.append(state(text="x" * 100_000))
+    assert (spool.lost_facts, spool.settled()) == (1, False)
+    assert spool.why_lost == "more facts than memory takes"
+
+
+def told(fact):
+    return fact.name, fact.attributes.get(a.PLAYHEAD_GAP_FIRST), fact.attributes.get(a.PLAYHEAD_GAP_LAST)
+
+
+def test_what_memory_had_no_room_for_is_declared_though_nothing_follows(small):
+    spool, tape = small
+    lost_one(spool)
+    spool.settle_if_free()
+    assert spool.settled()
+    assert [told(fact) for fact in tape()] == [(e.PLAYHEAD_STATE, None, None), (e.PLAYHEAD_GAP, 1, 1)]
+
+
+@pytest.mark.parametrize("left", [0, 1, 40, 200, 1023])
+def test_a_gap_that_does_not_fit_before_a_fact_goes_with_it_into_another_head(small, left):
+    spool, tape = small
+    lost_one(spool)
+    (head,) = spool.heads.values()
+    text = "y" * (head.size - head.written - left - 150)
+    spool.append(state(text=text))
+    assert [told(fact)[1:] for fact in tape()] == [(None, None), (1, 1), (None, None)]
+    assert tape()[2].attributes == {"text": text}
+    assert spool.lost_facts == 1
+
+
+def test_the_copier_is_known_for_a_thread_of_playheads(outlet):
+    outlet.sink.append(chunk())
+    assert outlet._copier.thread.name == "playhead-copier"
+
+
+def test_what_is_deleted_already_is_no_harm(tmp_path):
+    remove_file(tmp_path / "00000001.tape")
+    remove_folder(tmp_path / "instance")
+    assert list(tmp_path.iterdir()) == []
