@@ -370,3 +370,16 @@ def test_a_few_zeros_behind_the_last_frame_are_no_damage():
 def test_a_frame_that_the_data_ends_with_is_found_behind_damage():
     whole, last = tape_bytes(), encode(fact(0, e.PLAYHEAD_READ))
     assert next_frame(whole + b"damage" + last, len(whole)) == len(whole) + len(b"damage")
+
+
+@pytest.mark.parametrize(
+    ("offset", "taken"), [(0, True), (5, True), (-1, False), (True, False), ("0", False)]
+)
+def test_a_blob_says_at_which_byte_it_begins(offset: object, taken: bool):
+    at = {a.PLAYHEAD_BLOB_DIGEST: "00" * 32, a.PLAYHEAD_BLOB_OFFSET: offset}
+    blob = fact(0, e.PLAYHEAD_BLOB, attributes=at, body=Content.chunk(b"piece"))
+    if taken:
+        check_shape(blob)
+    else:
+        with pytest.raises(MalformedOtlp, match="offset"):
+            check_shape(blob)

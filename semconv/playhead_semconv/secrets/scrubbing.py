@@ -119,7 +119,7 @@ class _Plain:
             self._learn(said[: len(going.so_far) + end])
 
     def _new(self, data: bytes, window: bytes, spans: list[Span], start: int) -> Iterator[Piece]:
-        before, size = len(window) - len(data), len(window)
+        before = len(window) - len(data)
         for span in spans:
             kind, end = span.kind, span.end - before
             if kind in (Kind.PIECE, Kind.MASK) or end <= start:
@@ -130,7 +130,7 @@ class _Plain:
             if begin < 0 and start:
                 continue  # it is the one that was going on
             leaked, begin = max(0, -begin), max(0, begin)
-            whole = len(data) - begin if span.end == size else end - begin
+            whole = end - begin
             open_ = self._opened(window, span, whole)
             if open_ is not None:
                 self._open = open_

@@ -101,6 +101,21 @@ def test_the_password_of_a_login_is_known_from_then_on():
     assert redactor.text("a-token-alone-8") == PLACEHOLDER
 
 
+def test_a_cookie_is_known_without_its_quotes_and_with_all_of_its_letters():
+    redactor = Redactor()
+    redactor.headers([(b"Set-Cookie", b'sid="X7-session-value-X"; Path=/')])
+    assert redactor.text("X7-session-value-X") == PLACEHOLDER
+
+
+def test_a_credential_that_a_field_tells_may_have_come_before_and_one_of_a_shape_is_told_by_itself():
+    redactor = Redactor.of_process(Settings())
+    redactor.late()
+    redactor.body(b'{"api_key": "the-value-of-a-field-1"}')
+    assert len(redactor.late()) == 1
+    redactor.body(b'{"say": "sk-proj-0123456789abcdefghij"}')
+    assert redactor.late() == []
+
+
 def test_a_credential_in_a_variable_that_is_no_utf_8_is_known(monkeypatch):
     monkeypatch.setitem(os.environb, b"DB_PASSWORD", b"s3cr3t-\xff-0123456789")
     redactor = Redactor.of_process(Settings())
