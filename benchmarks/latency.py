@@ -17,8 +17,8 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -59,11 +59,10 @@ class Worker:
 
 
 @contextmanager
-def sink() -> Iterator[str]:
-    """Where everybody exports to."""
-    with subprocess.Popen(
-        [sys.executable, HERE / "sink.py"], stdout=subprocess.PIPE, text=True
-    ) as process:
+def serving(*words: str) -> Iterator[str]:
+    """A program of this folder that says where it serves."""
+    command = [sys.executable, str(HERE / words[0]), *words[1:]]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
             yield process.stdout.readline().strip()
@@ -71,8 +70,19 @@ def sink() -> Iterator[str]:
             process.kill()
 
 
+def sink(*words: str) -> AbstractContextManager[str]:
+    """Where everybody exports to."""
+    return serving("sink.py", *words)
+
+
+def asked(url: str) -> dict[str, float]:
+    """What a server says about itself."""
+    with urllib.request.urlopen(url) as answer:
+        return json.load(answer)
+
+
 @contextmanager
-def worker(variant: str, endpoint: str, state: str) -> Iterator[Worker]:
+def worker(variant: str, endpoint: str, state: str, workloads: str = "workloads") -> Iterator[Worker]:
     """Start a variant, full content capture switched on for all, and wait until it is warm."""
     environment = {
         **os.environ,
@@ -89,7 +99,7 @@ def worker(variant: str, endpoint: str, state: str) -> Iterator[Worker]:
         "PLAYHEAD_SPOOL_DIR": f"{state}/spool",
         "PLAYHEAD_QUIET": "1",
     }
-    command = [sys.executable, str(HERE / "worker.py"), variant]
+    command = [sys.executable, str(HERE / "worker.py"), variant, workloads]
     if variant == "playhead":
         command.insert(0, str(Path(sys.executable).with_name("opentelemetry-instrument")))
     with subprocess.Popen(
@@ -103,24 +113,29 @@ def worker(variant: str, endpoint: str, state: str) -> Iterator[Worker]:
         process.wait(60)
 
 
+def turns(rounds: int, names: Iterable[str], workers: list[Worker]) -> Iterator[tuple[str, Worker]]:
+    """Whom to ask for what: everybody for everything in each round, in changing order."""
+    order = random.Random(7)
+    for number in range(rounds):
+        for name in names:
+            for one in order.sample(workers, len(workers)):
+                yield name, one
+        print(f"round {number + 1} of {rounds}", file=sys.stderr)
+
+
 def measure(rounds: int, variants: tuple[str, ...]) -> dict[str, dict[str, dict[str, list[float]]]]:
     """Workload → variant → ``wall`` and ``cpu``: µs per unit, one figure per round."""
-    order = random.Random(7)
     figures = {name: {variant: {"wall": [], "cpu": []} for variant in variants} for name in WORKLOADS}
     with ExitStack() as stack:
         endpoint = stack.enter_context(sink())
         state = stack.enter_context(tempfile.TemporaryDirectory())
         workers = [stack.enter_context(worker(one, endpoint, state)) for one in variants]
-        for number in range(rounds):
-            for name, (_, repetitions, units) in WORKLOADS.items():
-                for one in order.sample(workers, len(workers)):
-                    answer = one.ask(name)
-                    found = figures[name][one.variant]
-                    found["wall"].append(statistics.median(answer["ns"]) / 1000)
-                    found["cpu"].append(answer["cpu_ns"] / repetitions / units / 1000)
-            print(f"round {number + 1} of {rounds}", file=sys.stderr)
-        with urllib.request.urlopen(f"{endpoint}/counts") as counts:
-            assert json.load(counts)["bytes"] > 0, "nothing was exported"
+        for name, one in turns(rounds, WORKLOADS, workers):
+            answer, (_, repetitions, units) = one.ask(name), WORKLOADS[name]
+            found = figures[name][one.variant]
+            found["wall"].append(statistics.median(answer["ns"]) / 1000)
+            found["cpu"].append(answer["cpu_ns"] / repetitions / units / 1000)
+        assert asked(f"{endpoint}/counts")["bytes"] > 0, "nothing was exported"
     return figures
 
 
@@ -162,19 +177,36 @@ def table(result: dict[str, object], clock: str) -> str:
 
 def main() -> None:
     """Measure, print two tables, write the JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=15)
+    given = arguments(__doc__, rounds=15)
+    figures = measure(given.rounds, tuple(given.variants.split(",")))
+    tables = {
+        "wall": "Wall time, µs per call (chunk: per chunk); added to off",
+        "cpu": "Processor time of the process, µs per call (chunk: per chunk); added to off",
+    }
+    report(given, figures, tables)
+
+
+def arguments(about: str | None, rounds: int) -> argparse.Namespace:
+    """The command line of a comparison; ``rounds``: how many if nothing is said."""
+    parser = argparse.ArgumentParser(description=(about or "").partition("\n")[0])
+    parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--variants", default=",".join(VARIANTS), help="comma-separated; off is needed")
     parser.add_argument("--json", type=Path, help="write all figures here")
-    given = parser.parse_args()
-    figures = measure(given.rounds, tuple(given.variants.split(",")))
+    return parser.parse_args()
+
+
+def report(
+    given: argparse.Namespace,
+    figures: dict[str, dict[str, dict[str, list[float]]]],
+    tables: dict[str, str],
+) -> None:
+    """Print a table for each clock of ``tables``, under what it says there; write the JSON."""
     result = summary(figures)
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, {given.rounds} rounds"
     packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-    print(f"{machine}\n{packages}\n\nWall time, µs per call (chunk: per chunk); added to off\n")
-    print(table(result, "wall"))
-    print("\nProcessor time of the process, µs per call (chunk: per chunk); added to off\n")
-    print(table(result, "cpu"))
+    print(f"{machine}\n{packages}")
+    for clock, says in tables.items():
+        print(f"\n{says}\n\n{table(result, clock)}")
     if given.json:
         facts = {"machine": machine, "packages": packages, "summary": result, "rounds": figures}
         given.json.write_text(json.dumps(facts, indent=1) + "\n")

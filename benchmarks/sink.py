@@ -1,16 +1,61 @@
 """Takes OTLP over HTTP and throws it away; counts the bytes. Runs as a process of its own.
 
+With ``--records`` it keeps what comes until it is asked for the counts, and then counts the spans, the
+facts of playhead and the facts that are missing before the last one of their process.
+
 It says that it is a playhead receiver, as the real one does, so that playhead sends what one would get.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from playhead_semconv.otlp import instance_of, unpack_window
+
 lock = threading.Lock()
 received = {"requests": 0, "bytes": 0}
+records: Records | None = None
+
+
+class Records:
+    """What came, and what was in it."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[str, bytes]] = []
+        """Path and body of the requests that are not yet counted."""
+        self.spans = 0
+        self.numbers: dict[bytes, set[int]] = {}
+        """Of the facts that came, by process instance."""
+
+    def counts(self) -> dict[str, int]:
+        """Of everything so far."""
+        while self.kept:
+            self.count(*self.kept.pop())
+        facts = sum(map(len, self.numbers.values()))
+        missing = sum(1 + max(numbers) - len(numbers) for numbers in self.numbers.values())
+        return {"spans": self.spans, "facts": facts, "missing": missing}
+
+    def count(self, path: str, body: bytes) -> None:
+        """Count one request."""
+        if path.endswith("/v1/traces"):
+            traces = ExportTraceServiceRequest.FromString(body).resource_spans
+            self.spans += sum(len(scope.spans) for one in traces for scope in one.scope_spans)
+            return
+        for logs in ExportLogsServiceRequest.FromString(body).resource_logs:
+            instance = instance_of(logs.resource)
+            for record in (record for scope in logs.scope_logs for record in scope.log_records):
+                window = unpack_window(record, instance)
+                assert not window.problems, window.problems
+                self.spans += len(window.spans)
+                for fact in window.facts:
+                    self.numbers.setdefault(fact.instance, set()).add(fact.seq)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -21,15 +66,20 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         size = int(self.headers.get("content-length", 0))
-        self.rfile.read(size)
+        body = self.rfile.read(size)
         with lock:
             received["requests"] += 1
             received["bytes"] += size
+            if records is not None:
+                packed = self.headers.get("content-encoding") == "gzip"
+                records.kept.append((self.path, gzip.decompress(body) if packed else body))
         self.answer(b"", "application/x-protobuf")
 
     def do_GET(self) -> None:
         if self.path == "/counts":
-            return self.answer(json.dumps(received).encode(), "application/json")
+            with lock:
+                found = received | (records.counts() if records is not None else {})
+            return self.answer(json.dumps(found).encode(), "application/json")
         about = {"playhead": "bench", "schema": 1, "windows": 1}
         self.answer(json.dumps(about).encode(), "application/json")
 
@@ -45,6 +95,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
+    records = Records() if "--records" in sys.argv else None
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     print(f"http://127.0.0.1:{server.server_address[1]}", flush=True)
     server.serve_forever()
