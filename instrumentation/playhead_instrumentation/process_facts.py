@@ -198,11 +198,20 @@ def _program(settings: Settings, redactor: Redactor) -> dict[str, Any]:
     source = {a.PLAYHEAD_RUN_SOURCE: redactor.text(given)} if given else {}
     return {
         a.PLAYHEAD_RUN_AGENT: agent or "python",
-        a.PLAYHEAD_RUN_ARGV: redactor.arguments(words),
+        a.PLAYHEAD_RUN_ARGV: [_as_given(word) for word in redactor.arguments(words)],
         a.PLAYHEAD_RUN_SCRIPT: script,
         a.PLAYHEAD_RUN_SCRIPT_DIGEST: _digest_of_file(script),
         **source,
     }
+
+
+def _as_given(word: str) -> str | bytes:
+    """A word of the command line as a fact can hold it: one that is no UTF-8 as its bytes."""
+    try:
+        word.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(word)
+    return word
 
 
 _announced: tuple[str, list[str]] | None = None

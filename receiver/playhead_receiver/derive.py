@@ -21,6 +21,7 @@ from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Exchange, ExchangeId, Fact
 from playhead_semconv.otlp import set_attributes, value_of
 from playhead_semconv.seams import Tape
+from playhead_semconv.starts import starts_of
 from playhead_semconv.wire import (
     DIALECTS,
     Derived,
@@ -182,13 +183,13 @@ class Deriver:
         tape = self._tape(start.instance)
         below = {start.span_id}
         last: ExchangeId | None = None
-        for fact in tape.facts(start.seq):
+        for fact in tape.facts(start.seq - 1):  # an ask may tell the start itself
             if fact.trace_id != start.trace_id:
                 continue
-            if fact.name == e.PLAYHEAD_SPAN_START:
-                if _parent_of(fact) in below:
-                    below.add(fact.span_id)
-            elif fact.name == e.PLAYHEAD_EXCHANGE_REQUEST and fact.span_id in below:
+            for begun in reversed(starts_of(fact)):  # those around it first
+                if _parent_of(begun) in below:
+                    below.add(begun.span_id)
+            if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST and fact.span_id in below:
                 last = fact.exchange
         return None if last is None else tape.exchange(last)
 

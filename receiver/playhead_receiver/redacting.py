@@ -55,6 +55,8 @@ class Redaction:
             return self._without(value)
         if isinstance(value, list):
             return [self.value(one) for one in cast(list[Any], value)]
+        if isinstance(value, dict):
+            return {name: self.value(one) for name, one in cast(dict[str, Any], value).items()}
         return value
 
     def _without(self, data: bytes, *, same_length: bool = False) -> bytes:

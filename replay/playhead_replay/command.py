@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ class Command:
     script: str
     """Path of the script, ``-m MODULE``, or ``-c``."""
     arguments: tuple[str, ...]
+    """As `sys.argv` has them: bytes that are no UTF-8 are lone surrogates."""
     cwd: str
     interpreter: str
     """Path of the Python that ran it."""
@@ -61,7 +63,8 @@ class Command:
     @classmethod
     def of_attributes(cls, at: Mapping[str, Any]) -> Command:
         """From the ``playhead.run.*`` attributes of a process-start fact or of a run root."""
-        argv = [str(word) for word in at.get(a.PLAYHEAD_RUN_ARGV, [])]
+        words = at.get(a.PLAYHEAD_RUN_ARGV, [])
+        argv = [os.fsdecode(word) if isinstance(word, bytes) else str(word) for word in words]
         script = str(at.get(a.PLAYHEAD_RUN_SCRIPT, "") or (argv[0] if argv else ""))
         return cls(
             script=script,
@@ -93,8 +96,12 @@ class Command:
         start += [self.source] if self.source else []
         return [*start, *self.arguments]
 
+    def shown(self) -> list[str]:
+        """The same for people, as `readable` has it."""
+        return [readable(word) for word in self.words()]
+
     def __str__(self) -> str:
-        return shlex.join(self.words())
+        return shlex.join(self.shown())
 
     def script_path(self, cwd: Path) -> Path | None:
         """Where the script lies when the command is started in ``cwd``; None for a module."""
@@ -121,6 +128,15 @@ class Command:
                 cause=f"tape: {self.script_digest[:16]}, now: {digest_of(path.read_bytes()).hex()[:16]}",
                 hint="replay it all the same and see where it diverges: playhead replay RUN --force",
             )
+
+
+def readable(word: str) -> str:
+    r"""A word of a command line for people: bytes that are no UTF-8 are spelt out.
+
+    >>> readable("x\udcff")
+    'x\\xff'
+    """
+    return word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def _environment(pairs: list[Any]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playhead_replay.command import Command
+from playhead_replay.command import Command, readable
 from playhead_replay.run import Run, gaps_of
 from playhead_replay.surroundings import moved
 from playhead_semconv import attributes as a
@@ -115,7 +115,9 @@ def commands_of(run: Run) -> list[Command]:
 def name_of(command: Command) -> str:
     """How a process is called in a report: its script, and its first argument that is no option."""
     script = command.script if command.is_module else os.path.basename(command.script) or "python"
-    words = [word for word in command.arguments[:1] if not word.startswith("-") and len(word) <= 40]
+    words = [
+        readable(word) for word in command.arguments[:1] if not word.startswith("-") and len(word) <= 40
+    ]
     return " ".join([script, *words])
 
 

@@ -41,6 +41,7 @@ from playhead_semconv.facts import Content
 from playhead_semconv.ranges import without
 from playhead_semconv.seams import Tape
 from playhead_semconv.slices import AGED_OUT, SlicedTape, served, slice_of, without_parts
+from playhead_semconv.starts import TELL_STARTS
 from playhead_semconv.tapes import IndexedTape
 
 
@@ -266,7 +267,7 @@ class Run:
             (
                 fact
                 for tape in tapes
-                for fact in tape.named(e.PLAYHEAD_SPAN_START)
+                for fact in tape.named(*TELL_STARTS)
                 if fact.trace_id.hex() == trace_id
             ),
         )

@@ -10,7 +10,7 @@ from playhead_replay.matching import match
 from playhead_replay.messages import Messages
 from playhead_replay.run import Run
 from playhead_replay.steps import Step
-from playhead_semconv import events as e
+from playhead_semconv.starts import TELL_STARTS, starts_among
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,8 @@ def shown_from(run: Run, done: Replay, number: int) -> Iterator[Shown]:
         default=number,
     )
     steps = now.steps[first - 1 :]
-    starts = {fact.span_id.hex(): fact.seq for fact in done.now.named(e.PLAYHEAD_SPAN_START)}
+    told = done.now.named(*TELL_STARTS)
+    starts = {fact.span_id.hex(): fact.seq for fact in starts_among(told)}
     begin = [starts.get(step.span.span_id, 0) for step in steps]
     streams = now.outputs.stdout, now.outputs.stderr
     for at, step in enumerate(steps):

@@ -10,10 +10,10 @@ from urllib.parse import SplitResult, urlsplit
 from opentelemetry.proto.trace.v1 import trace_pb2
 
 from playhead_semconv import attributes as a
-from playhead_semconv import events as e
 from playhead_semconv.dialects import attributes_in_our_words
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import attributes_of
+from playhead_semconv.starts import starts_among
 
 KIND_INTERNAL, KIND_SERVER, KIND_CLIENT = 1, 2, 3
 """Span kinds, as in OTLP."""
@@ -161,8 +161,8 @@ def grow(finished: Iterable[Span], facts: Iterable[Fact]) -> list[Span]:
     whose parent is unknown is a root.
     """
     known: dict[str, Span] = {}
-    for fact in facts:
-        if fact.name == e.PLAYHEAD_SPAN_START and fact.span_id:
+    for fact in starts_among(facts):
+        if fact.span_id:
             known.setdefault(fact.span_id.hex(), started_span(fact))
     for span in finished:
         start = known.get(span.span_id)

@@ -13,6 +13,7 @@ from playhead_semconv import events as e
 from playhead_semconv.difference import Difference, body_difference, json_difference
 from playhead_semconv.errors import TapeError
 from playhead_semconv.facts import Content, ExchangeId, Fact
+from playhead_semconv.starts import TELL_STARTS, starts_among
 from playhead_semconv.states import plain
 from playhead_semconv.tapes import IndexedTape
 from playhead_semconv.volatile import Request, pairs_of, verify
@@ -61,7 +62,7 @@ def states_of(tape: IndexedTape, steps: Iterable[Step] = ()) -> list[State]:
     numbers = {step.span.span_id: step.number for step in steps}
     starts: list[tuple[int, int]] = []
     if numbers:
-        for fact in tape.named(e.PLAYHEAD_SPAN_START):
+        for fact in starts_among(tape.named(*TELL_STARTS)):
             number = numbers.get(fact.span_id.hex())
             if number is not None:
                 starts.append((fact.seq, max(number, starts[-1][1] if starts else 0)))

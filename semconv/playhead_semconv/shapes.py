@@ -11,6 +11,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import MalformedOtlp
 from playhead_semconv.facts import Fact, Fidelity
+from playhead_semconv.starts import check_starts
 
 INT64_MAX = (1 << 63) - 1
 
@@ -85,6 +86,8 @@ def check_shape(fact: Fact) -> None:
         raise MalformedOtlp(f"{a.PLAYHEAD_EXCHANGE_ID} is missing")
     if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST and not isinstance(at.get(a.PLAYHEAD_ASK_KEY), str):
         raise MalformedOtlp(f"{a.PLAYHEAD_ASK_KEY} is missing")
+    if a.PLAYHEAD_ASK_SPANS in at:
+        check_starts(at[a.PLAYHEAD_ASK_SPANS])
     if fact.name == e.PLAYHEAD_BLOB:
         digest, offset = at.get(a.PLAYHEAD_BLOB_DIGEST), at.get(a.PLAYHEAD_BLOB_OFFSET)
         if not isinstance(digest, str) or not _DIGEST.match(digest):

@@ -261,3 +261,16 @@ def test_a_module_and_a_command_are_recorded_too(home: Home, tmp_path: Path):
     assert home.playhead("record", "--", sys.executable, "asks.py").returncode == 0
     assert [(run["name"], run["steps"]) for run in home.runs()] == [("asks-2", 1), ("asks-1", 1)]
     assert home.report("asks-1")[0] == 0
+
+
+def test_words_that_are_no_utf_8_come_to_the_replay_as_they_were(home: Home, tmp_path: Path):
+    script = tmp_path / "words.py"
+    script.write_text("import sys; print(ascii(sys.argv[1:]))\n")
+    done = home.playhead("record", script, "x\udcff", "--token", "pass\udcffword1234", "ä")
+    assert done.stdout == "['x\\udcff', '--token', 'pass\\udcffword1234', '\\xe4']\n"
+    assert f"  {script} 'x\\xff' --token '[redacted]' 'ä'" in home.playhead("show").stdout.splitlines()
+    assert "word1234" not in str(list(home.run("words-1").tape.facts()))
+    assert home.playhead("export", "last", "-o", "words.tape").returncode == 0
+    for target in ("last", "words.tape"):
+        status, report = home.report(target)
+        assert (status, report["divergences"]) == (0, [])

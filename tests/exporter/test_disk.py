@@ -257,3 +257,14 @@ def test_a_file_system_that_really_refuses(settings):
     assert "is written again" in done.stderr
     (left,) = pending(settings)
     assert left.facts == 340
+
+
+def test_a_flush_of_what_is_on_the_disk_succeeds_at_once(settings):
+    places, notices = Places.of(settings), Notices()
+    spool = Spool(places, {}, memory_bytes=1 << 20)
+    copier = Copier(spool, places, Budget(places.spool, 1 << 20), notices)
+    spool.append(chunk())
+    assert not copier.flush(0)
+    copier.round()
+    assert copier.flush(0)
+    copier.stop(0)

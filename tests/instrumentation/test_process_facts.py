@@ -59,6 +59,16 @@ def test_the_start_fact(announced, monkeypatch):
     assert "OPENAI_API_KEY=" in kept and "OPENAI_BASE_URL=http://127.0.0.1:1/v1" in kept
 
 
+def test_a_word_that_is_no_utf_8_is_kept_as_its_bytes_and_without_its_credentials(announced):
+    secret = "pass\udcffword1234"
+    words = ["x\udcff", "ä", "--token", secret, f"--api-key={secret}", f"\udcfe {secret}"]
+    process_facts.announce("agent.py", ["agent.py", *words])
+    with recording() as sink:
+        pass
+    kept = ["agent.py", b"x\xff", "ä", "--token", "[redacted]", "--api-key=[redacted]"]
+    assert sink.facts[0].attributes[a.PLAYHEAD_RUN_ARGV] == [*kept, b"\xfe [redacted]"]
+
+
 def test_the_exit_fact():
     sink = MemorySink()
     session.start(Settings(quiet=True), sink=sink)

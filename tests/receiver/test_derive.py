@@ -140,14 +140,17 @@ def test_references_that_lead_nowhere_leave_the_span_as_it_came(store: Store, br
     assert deriver.whole(made.spans[-1]).SerializeToString() == made.spans[-1].otlp
 
 
-def test_a_call_that_died_half_way_shows_what_had_come(store: Store):
+@pytest.mark.parametrize("carried", [False, True], ids=["start facts", "starts in the ask"])
+def test_a_call_that_died_half_way_shows_what_had_come(store: Store, carried: bool):
     made = HandMade().start()
     call = made.begin(
         "chat gpt-4o",
         kind=3,
+        carried=carried,
         **{a.GEN_AI_OPERATION_NAME: "chat", a.GEN_AI_REQUEST_MODEL: "gpt-4o"},
     )
-    attempt = made.begin("POST", parent=call, kind=3, **{a.HTTP_REQUEST_METHOD: "POST"})
+    method = {a.HTTP_REQUEST_METHOD: "POST"}
+    attempt = made.begin("POST", parent=call, kind=3, carried=carried, **method)
     request, chunks = request_body("question"), answer_chunks("a long answer")[:3]
     id = exchange(made, request, (), attempt)
     made.facts.pop()  # the end of the exchange never came
@@ -179,9 +182,10 @@ def test_a_call_that_died_half_way_shows_what_had_come(store: Store):
     assert a.PLAYHEAD_WIRE not in attributes(envelopes[span_id(ROOT)])
 
 
-def test_a_call_that_died_before_any_answer_shows_what_was_asked(store: Store):
+@pytest.mark.parametrize("carried", [False, True], ids=["a start fact", "a start in the ask"])
+def test_a_call_that_died_before_any_answer_shows_what_was_asked(store: Store, carried: bool):
     made = HandMade().start()
-    call = made.begin("chat gpt-4o", kind=3, **{a.GEN_AI_OPERATION_NAME: "chat"})
+    call = made.begin("chat gpt-4o", kind=3, carried=carried, **{a.GEN_AI_OPERATION_NAME: "chat"})
     made.exchange(f"POST {URL}", request_body("question"), span=call, answered=False)
     store.commit(Batch(facts=made.facts))
     _, envelope = pending_spans(store, TRACE)

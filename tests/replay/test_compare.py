@@ -103,6 +103,19 @@ def test_a_refused_request_names_the_nearest_recording_and_both_sides():
     assert [one.kind for one in report.divergences] == ["blocked", "unused", "stdout", "exit"]
 
 
+def test_where_a_refused_request_differs_is_as_the_replay_says_it():
+    """A value that it handed out in the place of a recorded one is no difference to it."""
+    recorded = HandMade().start()
+    recorded.chat(b'{"id":"1b2c","n":1}')
+    now = replayed(recorded).start()
+    stated = {a.PLAYHEAD_FIDELITY: "blocked", a.PLAYHEAD_BLOCKED_DIFFERENCE: ["$.n", "1", "2"]}
+    now.chat(b'{"id":"3d4e","n":2}', status=0, how="error", **stated)
+    found = report_of(recorded.exit(0), now.exit(0)).first_divergence
+    assert found is not None and found.difference is not None
+    assert (found.kind, found.difference.path) == ("blocked", "$.n")
+    assert (found.difference.tape, found.difference.now) == ("1", "2")
+
+
 def test_a_request_that_is_asked_once_too_often_is_exhausted():
     recorded = agent(HandMade())
     now = agent(HandMade(NOW_INSTANCE, NOW_TRACE))
@@ -194,6 +207,17 @@ def test_without_statements_two_recordings_are_matched_by_place_then_by_content(
     assert counts == [1, 1, 0]
     assert report.count(Fidelity.BLOCKED) == 1
     assert report.unused == ["main#1 POST http://provider/v1/chat/completions"]
+
+
+def test_without_statements_a_recording_answers_once():
+    recorded, now = HandMade().start(), HandMade(NOW_INSTANCE, NOW_TRACE).start()
+    for body in (b'{"a":1}', b'{"a":2}'):
+        recorded.chat(body)
+    for body in (b'{"a":2}', b'{"a":2}'):
+        now.chat(body)
+    report = report_of(recorded.exit(0), now.exit(0))
+    assert (report.count(Fidelity.MOVED), report.count(Fidelity.BLOCKED)) == (1, 1)
+    assert report.unused == ["main#0 POST http://provider/v1/chat/completions"]
 
 
 def test_an_exit_and_an_effect_that_differ_are_named():

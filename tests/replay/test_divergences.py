@@ -402,6 +402,15 @@ def test_the_last_lines_of_stderr_are_of_stderr_and_of_the_end():
     assert Outputs.last_of_stderr(tape, 1) == ["line 39"]
 
 
+def test_the_last_lines_of_stderr_may_begin_within_a_letter():
+    made = HandMade().start()
+    for piece in ("one ä\n".encode()[:-2], "ä\n".encode()[1:], *[b"."] * 7):
+        effect(made, "stderr", body=piece)
+    tape = made.exit(0).tape()
+    assert Outputs.last_of_stderr(tape, 1) == ["......."]
+    assert Outputs.last_of_stderr(tape, 2) == ["one ä", "......."]
+
+
 def test_an_effect_without_fields_has_empty_ones_and_an_exit_has_its_time():
     made = HandMade().start()
     made.fact(e.PLAYHEAD_EFFECT, attributes={a.PLAYHEAD_EFFECT_KIND: "signal"})

@@ -13,10 +13,13 @@ from xml.etree import ElementTree
 
 import httpx
 import pytest
+from support.handmade import HandMade
 
 from playhead_receiver.demo.provider import Provider
 from playhead_receiver.store import Query, open_store
+from playhead_replay import Run
 from playhead_replay.goldens import read_golden, write_golden
+from playhead_semconv import attributes as a
 
 AGENT = """
 import json, sys
@@ -354,3 +357,11 @@ def test_a_packed_golden_is_a_golden(recorded: Project):
     made = write_golden(path.with_name("oslo.tape.gz"), run, compressed=True)
     assert made.size_bytes < 20_000
     assert recorded.pytest().returncode == 0
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_golden_keeps_words_that_are_no_utf_8(tmp_path: Path, compressed: bool):
+    made = HandMade().start(**{a.PLAYHEAD_RUN_ARGV: ["agent.py", b"x\xff"]}).exit(0)
+    write_golden(tmp_path / "oslo.tape", Run.of_tape(made.tape(), name="oslo"), compressed=compressed)
+    run, _ = read_golden(tmp_path / "oslo.tape")
+    assert run.command.words() == ["agent.py", "x\udcff"]

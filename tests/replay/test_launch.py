@@ -10,11 +10,14 @@ from support.stage import Stage
 
 from playhead_replay import Run, read_tape_file
 from playhead_replay.command import Command
+from playhead_replay.forks.start import prepare
 from playhead_replay.isolation import enforceable
 from playhead_replay.launch import STAND_IN, child_environment, interpreter_for
+from playhead_replay.processes import name_of
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ReplayFailed, ScriptChanged, TapeGap, TapeMissing, UsageError
 from playhead_semconv.facts import Content
+from playhead_semconv.plans import Plan
 
 
 @pytest.fixture
@@ -32,6 +35,19 @@ def test_the_recorded_command_is_started_with_tape_and_origin(stage: Stage):
     assert (done.returncode, done.stdout, done.stderr) == (0, b"said on stdout\n", b"said on stderr\n")
     assert done.report.verdict == "identical"
     assert done.report.run == "refund-7"
+
+
+def test_words_that_are_no_utf_8_come_back_and_are_spelt_out_for_people(stage: Stage):
+    made = HandMade()
+    given = {a.PLAYHEAD_RUN_INTERPRETER: str(stage.python), a.PLAYHEAD_RUN_ARGV: ["agent.py", b"x\xff"]}
+    run = stage.run(made.start("agent.py", str(stage.folder), **given).exit(0))
+    stage.replay(run=run)
+    assert stage.seen["words"][-2:] == ["agent.py", "x\udcff"]
+    plan = Plan("fork", "a-b")
+    ready = prepare(run.tape, plan, stage.folder, folder=stage.folder, environ=stage.environ)
+    assert ready.words[-2:] == ["agent.py", "x\udcff"]
+    assert str(run.command) == "agent.py 'x\\xff'"
+    assert name_of(run.command) == "agent.py x\\xff"
 
 
 def test_the_programs_environment_is_that_of_the_record(stage: Stage):

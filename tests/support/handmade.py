@@ -19,6 +19,7 @@ from playhead_receiver.store.protocol import (
 )
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
+from playhead_semconv import starts
 from playhead_semconv.custody import Link
 from playhead_semconv.errors import RunUnknown
 from playhead_semconv.facts import Content, Delivery, ErrorRecord, ExchangeId, Fact, digest_of
@@ -51,6 +52,7 @@ class HandMade:
         self._batch = 0
         self._next_span = 1
         self._started: dict[int, tuple[int, str, int, int, dict[str, Any]]] = {}
+        self._untold: list[dict[str, Any]] = []
 
     def fact(self, name: str, lane: int = MAIN, span: int = 0, **fields: Any) -> Fact:
         fact = Fact(
@@ -91,13 +93,24 @@ class HandMade:
         return self
 
     def begin(
-        self, name: str, *, number: int = 0, parent: int = ROOT, kind: int = 1, **attributes: Any
+        self,
+        name: str,
+        *,
+        number: int = 0,
+        parent: int = ROOT,
+        kind: int = 1,
+        carried: bool = False,
+        **attributes: Any,
     ) -> int:
-        """A span starts; its number."""
+        """A span starts; its number. ``carried``: the next ask tells it."""
         if not number:
             number, self._next_span = self._next_span, self._next_span + 1
         at = {key.replace("__", "."): value for key, value in attributes.items()}
         self._started[number] = (self.at_ns, name, parent, kind, at)
+        if carried:
+            ids = (int.from_bytes(span_id(one)) if one else 0 for one in (number, parent))
+            self._untold.insert(0, starts.carried(*ids, name, kind, self.at_ns, at))
+            return number
         self.fact(
             e.PLAYHEAD_SPAN_START,
             span=number,
@@ -149,6 +162,9 @@ class HandMade:
         ordinal = self._ordinals.get(place, 0)
         self._ordinals[place] = ordinal + 1
         call = ExchangeId(lane, "http", ordinal)
+        if self._untold:
+            stated[a.PLAYHEAD_ASK_SPANS] = self._untold
+            self._untold = []
         self.fact(
             e.PLAYHEAD_EXCHANGE_REQUEST,
             lane,
@@ -321,8 +337,8 @@ class HandMadeStore:
     def pending(self, trace_id: bytes) -> Iterator[Fact]:
         done = {span.span_id for span in self.stored}
         for tape in self.tapes.values():
-            for fact in tape.facts():
-                if fact.name == e.PLAYHEAD_SPAN_START and fact.span_id not in done:
+            for fact in starts.starts_among(tape.facts()):
+                if fact.span_id not in done:
                     yield fact
 
     def chain(self, instance: bytes) -> list[Link]:

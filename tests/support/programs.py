@@ -74,17 +74,18 @@ class Program:
         )
 
     def records(self) -> dict[str, list[Any]]:
-        """What is in the spool, by instance, in shared memory and on disk."""
+        """What is in the spool, by instance, in shared memory and on disk.
+
+        What a process that was killed leaves on disk may lack the last of its head.
+        """
         settings = Settings(spool_dir=str(self.spool))
         places = Places.of(settings)
         found: dict[str, list[Any]] = {}
         for instance in places.instances():
             segments: dict[str, Path] = {}
-            for folder in (places.heads(instance), places.home(instance)):
-                for path in folder.glob("*.tape"):
-                    segments[path.stem] = path
-                for path in folder.glob("*.head"):
-                    segments.setdefault(path.stem, path)
+            folders = (places.heads(instance), places.home(instance))
+            for kind in ("*.tape", "*.head"):
+                segments |= {path.stem: path for folder in folders for path in folder.glob(kind)}
             found[instance.hex()] = [
                 record
                 for name in sorted(segments)

@@ -161,8 +161,11 @@ class RunRoot:
 def described(agent: str, attributes: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Name and attributes of the root of a process: an agent where one is named, else a script.
 
-    ``attributes``: the ``playhead.run.*`` facts of the process.
+    ``attributes``: the ``playhead.run.*`` facts of the process. A span has no texts among bytes: in a
+    word of the command line that is no UTF-8, such bytes are spelt out.
     """
+    if words := attributes.get(a.PLAYHEAD_RUN_ARGV):
+        attributes = {**attributes, a.PLAYHEAD_RUN_ARGV: [_spelt_out(word) for word in words]}
     if agent:
         named = {
             a.GEN_AI_OPERATION_NAME: GenAiOperationName.INVOKE_AGENT,
@@ -172,3 +175,7 @@ def described(agent: str, attributes: Mapping[str, Any]) -> tuple[str, dict[str,
     script = str(attributes.get(a.PLAYHEAD_RUN_SCRIPT, ""))
     name = script if script.startswith("-m ") else os.path.basename(script)
     return f"run {name}" if name else "run", dict(attributes)
+
+
+def _spelt_out(word: str | bytes) -> str:
+    return word if isinstance(word, str) else word.decode("utf-8", "backslashreplace")

@@ -238,6 +238,7 @@ def _start(
         root.name, root.attributes = described(agent, running.process.attributes)
         ended = recording.outlet.span_processor if recording.outlet is not None else SpanProcessor()
         recording.processor.connect(running.sink, partial(_lane, running), ended)
+        running.driver.untold = recording.processor.untold
         boundaries.watch(PATCHES, running)
     else:
         boundaries.watch_clients(PATCHES)

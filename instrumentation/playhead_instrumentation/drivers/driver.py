@@ -83,6 +83,8 @@ class Driver:
         """Names what ends by time; None where that is not recorded."""
         self.printed: Printed | None = None
         """What the origin of a fork had printed, which is not printed again."""
+        self.untold: Callable[[int], list[dict[str, Any]]] = lambda span_id: []
+        """The starts of a span and of those around it that are not on the tape yet, innermost first."""
         self.ending = False
         """Whether the process ends: what threads do that end with it is no part of the run."""
         self.killed: Callable[[], None] | None = None
@@ -170,6 +172,9 @@ class Driver:
         elif self.closed or verdict.instead_of is not None:
             attributes[a.PLAYHEAD_FIDELITY] = Fidelity.LIVE
             self._replace(verdict, attributes)
+        begun = self.untold(int.from_bytes(span_id)) if span_id else None
+        if begun:
+            attributes[a.PLAYHEAD_ASK_SPANS] = begun
         call = Call(self, id, verdict, kept, trace_id, span_id)
         call.replaced = replaced
         call.time_ns = time.time_ns()

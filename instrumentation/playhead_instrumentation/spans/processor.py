@@ -1,4 +1,4 @@
-"""The span processor that records: the start of every span as a fact, its end through the outlet."""
+"""The span processor that records: the start of every span on the tape, its end through the outlet."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from typing import Any
 
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
+from opentelemetry.trace import SpanKind
 
 from playhead_instrumentation import at_fork, checks
 from playhead_instrumentation.apart import apart
+from playhead_instrumentation.spans.light import LightSpan
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
 from playhead_semconv.seams import Sink
+from playhead_semconv.starts import MOST_STARTS, carried
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +38,8 @@ class RecordingProcessor(SpanProcessor):
         self._open: dict[int, weakref.ref[Span]] = {}
         self._unrecorded: set[int] = set()
         """Ids of open spans that are not to be recorded."""
+        self._untold: dict[int, LightSpan] = {}
+        """Open client spans of ours whose start is not on the tape yet: the next ask carries it."""
         at_fork.in_child(self._disown)
 
     def connect(self, sink: Sink, lane: Callable[[], int], ended: SpanProcessor) -> None:
@@ -44,6 +49,7 @@ class RecordingProcessor(SpanProcessor):
     def disconnect(self) -> None:
         """Nothing is recorded any more."""
         self._sink, self._ended = None, SpanProcessor()
+        self._untold.clear()
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Put the start on the tape, for the live view and for processes that die."""
@@ -53,10 +59,43 @@ class RecordingProcessor(SpanProcessor):
                 return
             self._open[span.get_span_context().span_id] = weakref.ref(span)
             if self._sink is not None:
-                self._sink.append(started(span, self._lane()))
+                if isinstance(span, LightSpan) and span.kind is SpanKind.CLIENT:
+                    self._untold[span.get_span_context().span_id] = span
+                else:
+                    self._tell(span)
             self._ended.on_start(span, parent_context=parent_context)
         except Exception:
             log.debug("playhead could not record the start of a span", exc_info=True)
+
+    def untold(self, span_id: int) -> list[dict[str, Any]]:
+        """The starts of a span and of those around it that are not on the tape yet, innermost first.
+
+        Whoever takes them puts them on the tape.
+        """
+        found: list[dict[str, Any]] = []
+        while len(found) < MOST_STARTS and (span := self._untold.pop(span_id, None)) is not None:
+            parent = span.parent
+            span_id = 0 if parent is None else parent.span_id
+            found.append(
+                carried(
+                    span.get_span_context().span_id,
+                    span_id,
+                    span.name,
+                    span.kind.value + 1,
+                    span.start_time or time.time_ns(),
+                    dict(span.attributes or {}),
+                )
+            )
+        return found
+
+    def _tell(self, span: Span | LightSpan) -> None:
+        """Put the start of ``span`` on the tape, behind those around it."""
+        if self._sink is None:
+            return
+        around = self._untold.pop(span.parent.span_id, None) if self._untold and span.parent else None
+        if around is not None:
+            self._tell(around)
+        self._sink.append(started(span, self._lane()))
 
     def on_end(self, span: ReadableSpan) -> None:
         """Pass a finished span on, sampled or not."""
@@ -67,6 +106,9 @@ class RecordingProcessor(SpanProcessor):
                     self._unrecorded.discard(context.span_id)
                     return
                 self._open.pop(context.span_id, None)
+                unasked = self._untold.pop(context.span_id, None)
+                if unasked is not None:
+                    self._tell(unasked)
             checks.look(span, self._lane())
             self._ended.on_end(span)
         except Exception:
@@ -97,7 +139,7 @@ class RecordingProcessor(SpanProcessor):
             span: Any = reference()
             if span is not None:
                 span._span_processor = SpanProcessor()
-        self._open, self._unrecorded = {}, set()
+        self._open, self._unrecorded, self._untold = {}, set(), {}
 
 
 def started(span: Span, lane: int) -> Fact:

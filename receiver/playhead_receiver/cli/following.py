@@ -12,6 +12,7 @@ from playhead_replay.spans import Span, spans_of, started_span
 from playhead_replay.steps import Step, is_logical, is_request
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
+from playhead_semconv.starts import starts_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,10 @@ class Following:
         if isinstance(item, StoredSpan):
             for span in spans_of(item.otlp):
                 yield from self._end(span)
-        elif item.name == e.PLAYHEAD_SPAN_START:
-            yield from self._start(started_span(item))
-        elif item.name == e.PLAYHEAD_EXCHANGE_DATA:
+            return
+        for start in reversed(starts_of(item)):  # a step before what it encloses
+            yield from self._start(started_span(start))
+        if item.name == e.PLAYHEAD_EXCHANGE_DATA:
             yield from self._data(item)
 
     def _start(self, span: Span) -> Iterator[Moment]:

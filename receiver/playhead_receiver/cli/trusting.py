@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from hashlib import blake2b
 from pathlib import Path
@@ -107,8 +106,7 @@ def told(run: Run, *, live: bool) -> list[str]:
     lines: list[str] = []
     for command in (run.command, *commands_of(run)):
         assert isinstance(command, Command)
-        words = command.words()
-        lines.append(f"it runs: python {shlex.join(words)[:MOST_CHARS]}")
+        lines.append(f"it runs: python {str(command)[:MOST_CHARS]}")
         lines.append(f"in: {command.cwd or '.'}")
         allowed = [name for name in command.environment if is_let_in(name, live=live)]
         refused = [name for name in command.environment if name not in allowed]

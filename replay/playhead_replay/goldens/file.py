@@ -27,6 +27,7 @@ from playhead_semconv.facts import Fact, digest_of
 from playhead_semconv.frames import Header, Plain
 from playhead_semconv.frames_text import STEP_NS, to_text
 from playhead_semconv.seams import Tape
+from playhead_semconv.starts import starts_of
 
 BEGAN_NS = 946_684_800_000_000_000
 """When every golden began: the first second of the year 2000."""
@@ -128,6 +129,9 @@ def settled(tapes: Sequence[Tape], name: str, resource: dict[str, Any]) -> Itera
                 for key, value in fact.attributes.items()
                 if key not in _OF_A_REPLAY and key not in _NEWS
             }
+            time_ns = BEGAN_NS + seq * STEP_NS
+            for begun in attributes.get(a.PLAYHEAD_ASK_SPANS, ()):
+                begun["time_ns"] = time_ns
             if seq == len(facts) - 1:
                 attributes |= news
             if a.PLAYHEAD_PROCESS_LAST_SEQ in attributes:
@@ -137,7 +141,7 @@ def settled(tapes: Sequence[Tape], name: str, resource: dict[str, Any]) -> Itera
                 attributes.pop(a.PLAYHEAD_RUN_ORIGIN, None)
             yield msgspec.structs.replace(
                 fact,
-                time_ns=BEGAN_NS + seq * STEP_NS,
+                time_ns=time_ns,
                 trace_id=ids.of(fact.trace_id),
                 span_id=ids.of(fact.span_id),
                 attributes=attributes,
@@ -165,6 +169,8 @@ class _Ids:
         self.instances[tape.instance] = self.of(tape.instance)
         for fact in tape.facts():
             self.of(fact.trace_id)
+            for start in reversed(starts_of(fact)):
+                self.of(start.span_id)
             self.of(fact.span_id)
 
     def of(self, id: bytes) -> bytes:
@@ -182,6 +188,9 @@ class _Ids:
             return _IDS.sub(lambda found: self._new.get(found.group(), found.group()), value)
         if isinstance(value, list):
             return [self.replaced(one) for one in cast("list[Any]", value)]
+        if isinstance(value, dict):
+            found = cast("dict[str, Any]", value)
+            return {key: self.replaced(one) for key, one in found.items()}
         return value
 
 

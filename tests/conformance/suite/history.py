@@ -24,6 +24,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
 from playhead_semconv.slices import slice_of
+from playhead_semconv.starts import carried
 from playhead_semconv.tapes import MemoryTape
 
 SERVICE, PROCESS = b"\x51" * 16, b"\x52" * 16
@@ -317,6 +318,33 @@ class Ageing(OnEngine):
         declared = [fact.lane for fact in store.tape(SERVICE).facts() if fact.name == e.PLAYHEAD_LANE]
         assert {MAIN, WORKER, WORKER + 1} <= set(declared)
         assert WORKER + 2 not in declared
+        assert open_.seq in left(store)
+        assert over.seq not in left(store)
+
+    def test_an_ask_stays_while_a_span_that_it_begins_has_not_come(self, store: Upkeep):
+        service = Service()
+        service.request(0)
+        ids = [number.to_bytes(8) for number in (1, 2, 3)]
+        open_, over = (
+            service.add(
+                MAIN,
+                e.PLAYHEAD_EXCHANGE_REQUEST,
+                PROCESS,
+                span_id=id,
+                exchange=ExchangeId(MAIN, "http", number),
+                attributes={
+                    a.PLAYHEAD_ASK_KEY: "GET http://peer/",
+                    a.PLAYHEAD_ASK_SPANS: [
+                        carried(int.from_bytes(one), 0, "GET", 3, service.at_ns, {}) for one in begun
+                    ],
+                },
+            )
+            for number, id, begun in ((7, ids[0], [ids[0], ids[1]]), (8, ids[2], [ids[2]]))
+        )
+        service.idle()
+        commit(store, service.facts)
+        store.commit(Batch([span_of(PROCESS, one, instance=SERVICE) for one in (1, 3)]))
+        roll(store)
         assert open_.seq in left(store)
         assert over.seq not in left(store)
 

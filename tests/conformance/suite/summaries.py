@@ -89,6 +89,26 @@ class Summaries(OnEngine):
         assert [fact.span_id for fact in store.pending(TRACE)] == [span_id(ROOT)]
         assert run_of(store, TRACE).steps == 1
 
+    def test_spans_whose_starts_an_ask_carries_are_pending_until_they_come(self, store: Store):
+        made = living()
+        call = made.begin("chat gpt-4o", kind=3, carried=True, gen_ai__operation__name="chat")
+        attempt = made.begin("POST", parent=call, kind=3, carried=True)
+        made.exchange(span=attempt)
+        store.commit(batch_of(made))
+        assert run_of(store, TRACE).steps == 1
+        assert [
+            (fact.name, fact.span_id, fact.attributes[a.PLAYHEAD_SPAN_PARENT])
+            for fact in store.pending(TRACE)
+        ] == [
+            (e.PLAYHEAD_SPAN_START, span_id(ROOT), ""),
+            (e.PLAYHEAD_SPAN_START, span_id(call), span_id(ROOT).hex()),
+            (e.PLAYHEAD_SPAN_START, span_id(attempt), span_id(call).hex()),
+        ]
+        for number in (attempt, call):
+            made.finish(number)
+            store.commit(batch_of(made))
+        assert [fact.span_id for fact in store.pending(TRACE)] == [span_id(ROOT)]
+
     def test_a_span_may_come_before_its_start(self, store: Store):
         made = recorded_run()
         store.commit(Batch(spans=made.spans))

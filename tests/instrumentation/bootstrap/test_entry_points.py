@@ -80,6 +80,17 @@ def test_the_run_root_describes_the_process(program):
     assert any(package.startswith("opentelemetry-sdk==") for package in found[a.PLAYHEAD_RUN_PACKAGES])
 
 
+@pytest.mark.parametrize("agent", ["", "refund"])
+def test_the_run_root_spells_out_what_is_no_utf_8(program, agent):
+    run = program(STEP)
+    done = run.instrumented("python", "agent.py", "x\udcff", PLAYHEAD_AGENT=agent)
+    assert (done.stdout, done.returncode) == ("done\n", 0)
+    root = run.span("invoke_agent refund" if agent else "run agent.py")
+    assert attributes(root)[a.PLAYHEAD_RUN_ARGV] == ["agent.py", "x\\xff"]
+    (started,) = run.facts(e.PLAYHEAD_PROCESS_START)
+    assert started.attributes[a.PLAYHEAD_RUN_ARGV] == ["agent.py", b"x\xff"]
+
+
 def test_a_named_agent_is_invoked(program):
     run = program(STEP)
     done = run.instrumented(PLAYHEAD_AGENT="refund")

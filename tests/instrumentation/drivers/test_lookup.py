@@ -1,5 +1,6 @@
 """Which recording answers a request, by what the tape says of it."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from playhead_semconv.facts import (
     Fidelity,
     digest_of,
 )
+from playhead_semconv.plans import Reopen
 
 KEY = "POST http://provider/v1/chat/completions"
 LOGIN = b'{"user": "me", "password": "[redacted]"}'
@@ -365,3 +367,17 @@ def test_a_player_knows_the_folder_the_level_and_the_ends_of_the_run():
     assert player.expects() is None
     without = Player(HandMade().tape())
     assert (without.cwd, without.unasked_ns(), list(without.left())) == ("", None, [])
+
+
+@pytest.mark.parametrize(("reopen", "further"), [(None, False), ("again", True)])
+def test_of_a_connection_that_goes_on_in_the_world_what_follows_the_tape_is_from_there(
+    reopen: Reopen | None, further: bool
+):
+    made = HandMade().start()
+    made.exchange(KEY, LOGIN)
+    found = asked(Player(made.exit(0).tape()), LOGIN, "")
+    assert isinstance(found, Played)
+    played = replace(found, reopen=reopen)
+    held = range(len(played.exchange.parts) + 2)
+    assert [played.past(index) for index in held] == [False] * len(held)
+    assert played.past(len(held)) is further

@@ -3,6 +3,8 @@
 import asyncio
 
 from playhead_instrumentation.drivers.gate import OpenGate
+from playhead_instrumentation.drivers.strict_gate import StrictGate
+from playhead_semconv.facts import Delivery
 
 
 def test_in_a_thread_every_delivery_is_a_batch():
@@ -39,3 +41,15 @@ def test_a_loop_that_is_closed_is_forgotten():
     asyncio.run(main())
     assert len(gate._ticks) <= 2
     assert gate.arrive(None).wait().order == 0
+
+
+def test_a_strict_gate_that_is_closed_calls_back_at_once():
+    gate = StrictGate()
+    gate.close()
+    seen = []
+
+    async def main():
+        gate.arrive(None).call(asyncio.get_running_loop(), seen.append)
+        return list(seen)
+
+    assert asyncio.run(main()) == [Delivery(1, 0)]

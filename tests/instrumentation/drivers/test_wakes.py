@@ -9,7 +9,10 @@ import pytest
 
 from playhead_instrumentation import lanes
 from playhead_instrumentation.drivers.coalescing import Coalescing
-from playhead_instrumentation.drivers.wakes import Wakes, is_of_program
+from playhead_instrumentation.drivers.tape_gate import TapeGate
+from playhead_instrumentation.drivers.waiting import Waiting
+from playhead_instrumentation.drivers.wakes import Wakes, is_of_program, watch
+from playhead_instrumentation.patches import Patches
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.coalesced import ends_of
@@ -118,3 +121,53 @@ def test_a_thread_without_a_target_is_whose_its_class_is():
     Exporter.__module__ = "opentelemetry.sdk.metrics"
     assert not is_of_program(Exporter(name="exporter"))
     assert is_of_program(Agent(name="agent"))
+
+
+def opened(goes_on: bool) -> list[tuple[bool, Delivery | None]]:
+    """Two sleeps of a tape that ended the first and the third, and one after it is forgotten."""
+    lane, none = lanes.Lane("sleeper"), None
+    sink: Any = Sink()
+    gate: Any = none
+    dues = {ExchangeId(lane.hash, "sleep", number): Delivery(4 + number, 0) for number in (0, 2)}
+    wakes = Wakes(sink, gate, gate, lambda lane: None, dues, goes_on=goes_on)
+    found = [wakes.open("sleep", lane, 1.0) for _ in range(2)]
+    wakes.forget()
+    found.append(wakes.open("sleep", lane, 1.0))
+    return [(wake.live, wake.due) for wake in found]
+
+
+def test_in_a_fork_time_passes_in_the_world_for_what_its_tape_does_not_end():
+    assert opened(goes_on=True) == [(False, Delivery(4, 0)), (True, None), (True, None)]
+
+
+def test_in_a_replay_no_time_passes_for_what_its_tape_does_not_end():
+    expected = [(False, Delivery(4, 0)), (False, None), (False, Delivery(6, 0))]
+    assert opened(goes_on=False) == expected
+
+
+class ClosesMeanwhile(TapeGate):
+    """Is closed as soon as somebody waits."""
+
+    def enter(self, waiter: Waiting) -> bool:
+        at_once = super().enter(waiter)
+        self.close()
+        return at_once
+
+
+def test_who_still_sleeps_when_a_replay_ends_is_not_over_and_no_end_is_said():
+    recorded, none = Sink(), None
+    sink: Any = recorded
+    reads: Any = none
+    wakes = Wakes(sink, ClosesMeanwhile([]), reads, lambda lane: None, {})
+    assert not wakes.open("sleep", lanes.Lane("sleeper"), 3600.0).passed()
+    assert recorded.facts == []
+
+
+def test_every_clock_that_is_replaced_is_named():
+    patches = Patches()
+    watch(patches)
+    try:
+        clocks = ["threading._time", "queue.time", "concurrent.futures.time"]
+        assert (patches.patched(), patches.unpatched()) == (clocks, [])
+    finally:
+        patches.undo()

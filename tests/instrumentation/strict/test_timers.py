@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import queue
 import random
 import select
 import sys
@@ -10,14 +11,19 @@ import time
 
 import httpx
 import pytest
-from support.scripted import ScriptedServer, json_reply
+from support.scripted import Gate, ScriptedServer, json_reply
 from support.sessions import record, replay
 from support.timing import PROGRAMS, retries
 
+from playhead_instrumentation.drivers import tape_gate
 from playhead_replay.compare import compare
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.settings import Settings
+from playhead_semconv.tapes import MemoryTape
+
+# A thread that dies of an error may die of it in every replay, too.
+pytestmark = pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 
 STRICT = Settings(quiet=True, level="strict")
 
@@ -198,3 +204,75 @@ def test_what_sleeps_otherwise_than_recorded_is_said(server):
     assert len([fact for fact in now.facts() if fact.name == e.PLAYHEAD_MOVED]) == 1
     report = compare(tape, now)
     assert [one.kind for one in report.divergences] == ["moved"]
+
+
+@pytest.mark.parametrize("level", ["strict", "causal"])
+def test_a_thread_gives_up_waiting_for_what_does_not_come(level):
+    def program():
+        seen = []
+
+        def takes():
+            try:
+                queue.Queue().get(timeout=0.01)
+            except BaseException as error:
+                seen.append(type(error))
+
+        other = threading.Thread(target=takes)
+        other.start()
+        other.join()
+        return seen
+
+    recorded, tape = record(program, settings=Settings(quiet=True, level=level))
+    assert recorded == [queue.Empty]
+    assert replay(program, tape)[0] == recorded
+
+
+def test_a_loop_that_spins_waits_for_a_thread_that_blocks_longer_at_replay(server):
+    """It has spun for as many ticks when the thread is answered."""
+
+    def program(slow_s):
+        answers = []
+
+        def asks():
+            select.select([], [], [], slow_s)
+            answers.append(httpx.post(server.url, json={}).json()["answer"])
+
+        async def main():
+            other = threading.Thread(target=asks)
+            other.start()
+            ticks = 0
+            while not answers:
+                await asyncio.sleep(0)
+                ticks += 1
+            other.join()
+            return ticks, answers
+
+        return asyncio.run(main())
+
+    recorded, tape = record(lambda: program(0.0), settings=STRICT)
+    assert list(tape.named(e.PLAYHEAD_SPIN))
+    assert replay(lambda: program(2 * tape_gate.HOLD_S), tape)[0] == recorded
+
+
+def test_a_daemon_is_not_refused_while_somebody_sleeps():
+    """What it waits for is not on the tape; the process may end before it would have come."""
+
+    def program():
+        refused = []
+
+        def asks():
+            try:
+                httpx.get(running.url)
+            except Exception as error:
+                refused.append(type(error).__name__)
+
+        threading.Thread(target=asks, daemon=True).start()
+        time.sleep(0.05)
+        return list(refused)
+
+    with ScriptedServer() as running:
+        running.on(lambda _: True, json_reply({}, before=Gate()))
+        recorded, tape = record(program, settings=STRICT)
+    asked = [fact for fact in tape.facts() if fact.name != e.PLAYHEAD_WAKE]
+    assert recorded == []
+    assert replay(program, MemoryTape(asked, tape.instance))[0] == recorded

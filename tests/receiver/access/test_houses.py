@@ -1,20 +1,35 @@
 """The stores of tenants in a data folder: whose they are, who may write, and how long they keep."""
 
+import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.batches import span_of
 from support.cli import refund, store_run
 from support.handmade import NOW_INSTANCE, NOW_TRACE, TRACE
+from support.object_server import ObjectServer
+from support.postgres import PostgresServer
 from support.running import until
 
 from playhead_receiver.access.tenants import FOLDER, Tenants
 from playhead_receiver.store import Batch, Query, open_store
+from playhead_receiver.store.naming import place_of_tenant
+from playhead_receiver.store.objects import BlobObjects
 from playhead_receiver.store.retention import Policy
 from playhead_semconv.errors import StoreBusy
+from playhead_semconv.facts import Content, Fact
 
 KEPT_A_MOMENT = Policy(success_s=0, failure_s=0, flagged_s=0, test_s=0)
+
+
+@pytest.fixture
+def server() -> Iterator[PostgresServer]:
+    running = PostgresServer()
+    running.start()
+    yield running
+    running.remove()
 
 
 def folder_of(data: Path, tenant: str) -> Path:
@@ -42,7 +57,8 @@ def test_what_is_kept_of_a_tenant_is_bounded_as_what_is_the_folders_own(
     store_run(tmp_path, refund(TRACE))
     store_run(folder_of(tmp_path, "acme"), refund(NOW_TRACE, NOW_INSTANCE))
     own = open_store(tmp_path)
-    tenants = Tenants(tmp_path, own, policy=policy)
+    noted: list[tuple[str, str, str]] = []
+    tenants = Tenants(tmp_path, own, policy=policy, note=lambda *what: noted.append(what))
     try:
         tenants.start()
         # Without a bound nobody needs what is there.
@@ -50,6 +66,8 @@ def test_what_is_kept_of_a_tenant_is_bounded_as_what_is_the_folders_own(
         stores = [own, tenants.house("acme").store]
         wanted = [0, 0] if policy is KEPT_A_MOMENT else [1, 1]
         until(lambda: [len(list(one.runs(Query()))) for one in stores] == wanted, f"{wanted} runs")
+        gone = {("", "retention", TRACE.hex()), ("acme", "retention", NOW_TRACE.hex())}
+        assert set(noted) == (gone if policy is KEPT_A_MOMENT else set())
     finally:
         tenants.close()
         own.close()
@@ -68,3 +86,31 @@ def test_a_tenants_store_is_indexed_unless_nobody_is_to_search(tmp_path: Path):
         assert (house.indexer is not None) is search
         tenants.close()
     own.close()
+
+
+def test_tenants_have_schemas_of_their_own(server: PostgresServer, tmp_path: Path):
+    url = f"{server.url()}&schema=houses"
+    own = open_store(url)
+    tenants = Tenants(tmp_path, own, url)
+    tenants.house("acme").store.commit(Batch([span_of(b"i" * 16, 1)]))
+    assert (own.position(), tenants.house("acme").store.position()) == (0, 1)
+    tenants.close()
+    own.close()
+    again = open_store(place_of_tenant(url, "acme"), read_only=True)
+    assert again.position() == 1
+    again.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_large_bodies_of_a_tenant_lie_below_those_of_the_data_folder(tmp_path: Path):
+    with ObjectServer() as bucket:
+        url = bucket.url("houses")
+        own = open_store(tmp_path, blobs=url)
+        tenants = Tenants(tmp_path, own, blobs=f"{url}/")
+        body = Content.of(os.urandom(600_000))
+        fact = Fact(1, 1, "playhead.state", TRACE, body=body, instance=TRACE, seq=0)
+        tenants.house("acme").store.commit(Batch(facts=[fact]))
+        assert list(BlobObjects(f"{url}/{FOLDER}/acme")) == [body.digest]
+        assert list(BlobObjects(url)) == []
+        tenants.close()
+        own.close()

@@ -31,6 +31,19 @@ def test_moments_of_a_run_in_order_and_each_once():
     assert list(Following(b"other trace").take(made.facts[0])) == []
 
 
+def test_moments_of_a_run_whose_asks_carry_the_starts():
+    made = HandMade().start()
+    call = made.begin("chat gpt-4o", kind=3, carried=True, **{a.GEN_AI_OPERATION_NAME: "chat"})
+    attempt = made.begin("POST", parent=call, kind=3, carried=True, **{a.HTTP_REQUEST_METHOD: "POST"})
+    made.exchange(span=attempt)
+    following = Following(made.trace_id)
+    moments = [moment for fact in made.facts for moment in following.take(fact)]
+    assert [(m.number, m.what, m.name) for m in moments] == [
+        (1, "started", "chat gpt-4o"),
+        (1, "streaming", "chat gpt-4o"),
+    ]
+
+
 def test_tail_of_an_ended_run_shows_its_last_moments(playhead: CommandLine, refund_1: str):
     done = playhead("tail", "-n", "2")
     assert [line.partition(" ")[2] for line in done.lines] == [

@@ -121,6 +121,14 @@ def test_show_json_has_tree_and_steps(playhead: CommandLine, refund_1: str):
     assert [child["name"] for child in root["children"]][:2] == ["chat gpt-4o", "execute_tool search"]
 
 
+def test_words_that_are_no_utf_8_are_spelt_out(playhead: CommandLine):
+    made = HandMade().start(**{a.PLAYHEAD_RUN_ARGV: ["agent.py", b"x\xff\x1b[2J"]})
+    store_run(playhead.data_dir, made.exit(0))
+    assert playhead("show").lines[1] == "  agent.py 'x\\xff\\u001b[2J'"
+    assert json.loads(playhead("show", "--json").out)["command"]["argv"] == ["agent.py", "x\\xff\x1b[2J"]
+    assert playhead("doctor", "last").lines[0].startswith("✓ refund-1: agent.py 'x\\xff\\u001b[2J' (")
+
+
 def test_show_of_a_step_prints_all_of_it(playhead: CommandLine, refund_1: str):
     done = playhead("show", "refund-1:1")
     assert done.lines[0] == "refund-1:1 chat gpt-4o  812→64 tok"

@@ -13,7 +13,7 @@ from support.cli import CommandLine, refund
 from support.postgres import PostgresServer
 
 from playhead_receiver.server import Receiver
-from playhead_receiver.store import Batch, open_store
+from playhead_receiver.store import Batch
 
 
 @pytest.fixture(scope="module")
@@ -58,23 +58,6 @@ def test_what_a_receiver_took_is_listed_shown_searched_checked_exported_and_dele
     assert "deleted 2 runs" in deleted.err
     assert "VACUUM" in deleted.err
     assert playhead("verify", *on).status == 0
-
-
-def test_tenants_have_schemas_of_their_own(server: PostgresServer, tmp_path: Path):
-    from playhead_receiver.access.tenants import Tenants
-    from playhead_receiver.store.naming import place_of_tenant
-
-    url = f"{server.url()}&schema=houses"
-    own = open_store(url)
-    tenants = Tenants(tmp_path, own, url)
-    tenants.house("acme").store.commit(Batch([span_of(b"i" * 16, 1)]))
-    assert (own.position(), tenants.house("acme").store.position()) == (0, 1)
-    tenants.close()
-    own.close()
-    again = open_store(place_of_tenant(url, "acme"), read_only=True)
-    assert again.position() == 1
-    again.close()
-    assert list(tmp_path.iterdir()) == []
 
 
 def span_of_request(resource_spans: bytes) -> bytes:

@@ -10,6 +10,7 @@ from support.cli import CommandLine, store_run
 from support.handmade import HandMade
 
 from playhead_receiver.cli import trusting
+from playhead_replay import Run
 from playhead_replay.command import Command
 from playhead_replay.forks.start import prepare
 from playhead_replay.launch import child_environment, interpreter_for
@@ -76,6 +77,11 @@ def test_what_would_run_is_shown_and_refused(
     assert f"playhead: it sets: {allowed}\n" in said
     assert "LD_PRELOAD" in said.partition("it does not get to set: ")[2]
     assert not (tmp_path / "ran").exists()
+
+
+def test_words_that_are_no_utf_8_are_spelt_out_to_whoever_is_to_trust():
+    run = Run.of_tape(HandMade().start(**{a.PLAYHEAD_RUN_ARGV: ["agent.py", b"x\xff"]}).tape(), name="a")
+    assert trusting.told(run, live=False)[0] == "it runs: python agent.py 'x\\xff'"
 
 
 def test_what_is_trusted_once_is_known(playhead: CommandLine, tape: Path, tmp_path: Path):

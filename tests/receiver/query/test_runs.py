@@ -198,6 +198,18 @@ def test_events_between_two_points(api: httpx.Client):
     assert last["seq"] == numbers[-1]
 
 
+def test_bytes_in_an_event_are_spelt_out(api: httpx.Client, receiver: Receiver):
+    words = ["agent.py", b"x\xff", b"y"]
+    made = HandMade(b"\5" * 16, b"b" * 16).start(
+        **{a.PLAYHEAD_RUN_ARGV: words, "map": {"in": [b"\xfe"]}}
+    )
+    receiver.store.commit(Batch(made.spans, made.facts))
+    named = {"name": "playhead.process.start"}
+    [start] = api.get(f"/v1/runs/{(b'b' * 16).hex()}/events", params=named).json()["events"]
+    assert start["attributes"][a.PLAYHEAD_RUN_ARGV] == ["agent.py", "x\\xff", "y"]
+    assert start["attributes"]["map"] == {"in": ["\\xfe"]}
+
+
 def test_a_body_comes_whole_however_it_is_stored(api: httpx.Client, receiver: Receiver):
     """Histories that go on from one another, and one that is a blob."""
     made = HandMade(b"\5" * 16, b"b" * 16).start()

@@ -424,6 +424,19 @@ def test_a_policy_is_applied_within_a_budget(tmp_path: Path):
     store.close()
 
 
+def test_what_goes_on_stays_however_small_the_budget_is(tmp_path: Path):
+    store = open_store(tmp_path)
+    store.commit(Batch([span_of(trace(1), 1, service="over")]))
+    store.commit(Batch([span_of(trace(2), 2, parent=9, service="going-on")]))
+    assert [(run.name, run.status) for run in store.runs(Query())] == [
+        ("going-on-1", "running"),
+        ("over-1", "success"),
+    ]
+    assert apply(store, Policy(budget_bytes=0), time.time_ns()).runs == 1
+    assert [run.name for run in store.runs(Query())] == ["going-on-1"]
+    store.close()
+
+
 def test_a_policy_is_read_from_words():
     assert policy_of("off") is None
     assert policy_of("") == Policy()
@@ -464,13 +477,23 @@ def test_a_policy_that_cannot_be_read_says_which_word_is_wrong(wrong: str, said:
     assert caught.value.hint or "twice" in said
 
 
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ("success=much", "90d, 12h, 30m, 10s or forever"),
+        ("budget=much", "10G, 500M or 64K"),
+        ("share=much", "a number from 0 to 1: 0.1"),
+    ],
+)
+def test_a_value_that_cannot_be_read_comes_with_one_that_can(wrong: str, hint: str):
+    with pytest.raises(ConfigurationError) as refused:
+        policy_of(wrong)
+    assert refused.value.hint == hint
+
+
 def test_durations_and_sizes_are_read():
     assert (duration_s("90d"), duration_s("1.5h"), duration_s("10s")) == (90 * DAY_S, 5400.0, 10.0)
     assert (size_of("10G"), size_of("64KiB"), size_of("12")) == (10 << 30, 64 << 10, 12)
-    for read, hint in ((duration_s, "90d, 12h, 30m, 10s or forever"), (size_of, "10G, 500M or 64K")):
-        with pytest.raises(ConfigurationError) as refused:
-            read("much")
-        assert refused.value.hint == hint
     for read, text in ((duration_s, "90"), (duration_s, "d"), (size_of, "much"), (size_of, "-1G")):
         with pytest.raises(ConfigurationError):
             read(text)

@@ -74,7 +74,7 @@ def _command(run: Run) -> dict[str, Any] | None:
         return None
     command = run.command
     return {
-        "argv": command.words(),
+        "argv": command.shown(),
         "cwd": command.cwd,
         "interpreter": command.interpreter,
         "hash_seed": command.hash_seed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
@@ -127,10 +127,21 @@ def fact_line(fact: Fact) -> FactLine:
         trace_id=fact.trace_id.hex(),
         span_id=fact.span_id.hex(),
         exchange=None if fact.exchange is None else str(fact.exchange),
-        attributes=dict(fact.attributes),
+        attributes=_readable(fact.attributes),
         size_bytes=None if body is None else body.size,
         text=None if beginning is None else _text(beginning),
     )
+
+
+def _readable(value: Any) -> Any:
+    """An attribute's value for JSON: bytes as text, in which those that are no UTF-8 are spelt out."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    if isinstance(value, list):
+        return [_readable(one) for one in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {name: _readable(one) for name, one in cast("dict[str, Any]", value).items()}
+    return value
 
 
 def _text(data: bytes) -> str | None:

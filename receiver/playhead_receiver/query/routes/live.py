@@ -25,6 +25,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError, UsageError
 from playhead_semconv.facts import Fact
+from playhead_semconv.starts import starts_of
 
 MEDIA_TYPE = "text/event-stream"
 POLL_S = 0.2
@@ -38,7 +39,6 @@ MOST = (1 << 63) - 1
 router = APIRouter(tags=["live"])
 
 _TOLD = {
-    e.PLAYHEAD_SPAN_START: "span.started",
     e.PLAYHEAD_EXCHANGE_REQUEST: "exchange.asked",
     e.PLAYHEAD_EXCHANGE_RESPONSE: "exchange.answered",
     e.PLAYHEAD_EXCHANGE_DATA: "exchange.data",
@@ -140,7 +140,10 @@ def _told(change: Change) -> Iterator[tuple[int, str, dict[str, Any]]]:
         said = _of_span(item)
         if said is not None:
             yield change.position, "span.ended", said
-    elif item.name in _TOLD:
+        return
+    for start in starts_of(item):
+        yield change.position, "span.started", _of_fact(start)
+    if item.name in _TOLD:
         yield change.position, _TOLD[item.name], _of_fact(item)
 
 

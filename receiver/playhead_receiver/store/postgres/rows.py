@@ -36,6 +36,7 @@ from playhead_receiver.store.texts import frame_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact, digest_of
+from playhead_semconv.starts import starts_of
 
 REMEMBERED = 4096
 """How many instances, runs, resources and labels are remembered between transactions."""
@@ -273,9 +274,10 @@ class Rows:
                 known.fold(fact)
                 if fact.name != e.PLAYHEAD_PROCESS_HEARTBEAT:
                     changed.add(known.trace_id)
-            elif fact.name == e.PLAYHEAD_SPAN_START and fact.trace_id:
-                draft.pending.setdefault((fact.trace_id, fact.span_id), pending_row(known, fact))
-                changed.add(fact.trace_id)
+            elif fact.trace_id:
+                for start in starts_of(fact):
+                    draft.pending.setdefault((start.trace_id, start.span_id), pending_row(known, start))
+                    changed.add(fact.trace_id)
         latest = min(max(fact.time_ns for fact in facts), now_ns)
         known.seen_ns = max(known.seen_ns, latest)
         if not known.started_ns:

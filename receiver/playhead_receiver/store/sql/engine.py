@@ -43,6 +43,7 @@ from playhead_semconv.custody.tombstones import Tombstone, Why
 from playhead_semconv.errors import StoreUnavailable
 from playhead_semconv.facts import Fact
 from playhead_semconv.seams import Tape
+from playhead_semconv.starts import starts_of
 
 log = logging.getLogger(__name__)
 
@@ -113,12 +114,12 @@ class SqlStore(Generic[D]):
     def pending(self, trace_id: bytes) -> Iterator[Fact]:
         """The span-start facts of a trace whose spans have not come."""
         tapes: dict[bytes, SqlTape] = {}
-        for instance, seq in self._reader.pending(trace_id):
+        for instance, seq, span_id in self._reader.pending(trace_id):
             if instance not in tapes:
                 tapes[instance] = self.tape(instance)
             fact = tapes[instance].fact(seq)
             if fact is not None:
-                yield fact
+                yield from (start for start in starts_of(fact) if start.span_id == span_id)
 
     def chain(self, instance: bytes) -> list[Link]:
         """The chain over the facts of a process instance, its first link first."""

@@ -136,14 +136,15 @@ class Reader:
         with self.connection() as db:
             return frames_of(db, bundles)
 
-    def pending(self, trace_id: bytes) -> list[tuple[bytes, int]]:
-        """Instance and number of the start facts of spans that have not come."""
+    def pending(self, trace_id: bytes) -> list[tuple[bytes, int, bytes]]:
+        """Of spans that have not come: instance and number of the fact that tells its start, span id."""
         rows = self.all(
-            "SELECT instance.instance, seq FROM pending JOIN instance ON instance.id = pending.instance"
+            "SELECT instance.instance, seq, pending.span_id FROM pending"
+            " JOIN instance ON instance.id = pending.instance"
             " WHERE pending.trace_id = ? ORDER BY start_ns, seq",
             (trace_id,),
         )
-        return [(instance, seq) for instance, seq in rows]
+        return [(instance, seq, span_id) for instance, seq, span_id in rows]
 
     # Changes
 

@@ -33,6 +33,7 @@ from playhead_receiver.store.texts import frame_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
+from playhead_semconv.starts import starts_of
 
 ROWS_AT_ONCE = 256
 """Rows that one statement inserts."""
@@ -150,9 +151,10 @@ class Rows:
                 known.fold(fact)
                 if fact.name != e.PLAYHEAD_PROCESS_HEARTBEAT:
                     changed.add(known.trace_id)
-            elif fact.name == e.PLAYHEAD_SPAN_START and fact.trace_id:
-                self._start_span(known, fact)
-                changed.add(fact.trace_id)
+            elif fact.trace_id:
+                for start in starts_of(fact):
+                    self._start_span(known, start)
+                    changed.add(fact.trace_id)
         for id, (first, last) in exchanges.items():
             self._db.execute(
                 "INSERT INTO exchange VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE"

@@ -18,6 +18,7 @@ from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape
 from playhead_semconv.facts import Fact
 from playhead_semconv.slices import has_news, parent_of
+from playhead_semconv.starts import starts_among, starts_of
 
 _OF_ITS_PROCESS = (e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT, e.PLAYHEAD_GAP)
 
@@ -124,8 +125,8 @@ def decide(reader: Reader, process: Process, stretches: Sequence[Stretch]) -> No
         return tells and tellers.get(_told(fact)) == fact.seq
 
     def stays_for_now(fact: Fact) -> bool:
-        if fact.name == e.PLAYHEAD_SPAN_START:
-            return (fact.trace_id, fact.span_id) in pending
+        if any((start.trace_id, start.span_id) in pending for start in starts_of(fact)):
+            return True
         if fact.name == e.PLAYHEAD_LANE:
             return lane_strand(fact.lane) in needed
         digest = _told(fact)
@@ -188,7 +189,7 @@ def _tellers(reader: Reader, process: Process, facts: Sequence[Fact]) -> dict[by
 
 def _pending(reader: Reader, facts: Sequence[Fact]) -> set[tuple[bytes, bytes]]:
     """Spans that ``facts`` start and that have not come."""
-    starts = [fact for fact in facts if fact.name == e.PLAYHEAD_SPAN_START]
+    starts = list(starts_among(facts))
     found: set[tuple[bytes, bytes]] = set()
     for at in range(0, len(starts), AT_ONCE):
         some = starts[at : at + AT_ONCE]
