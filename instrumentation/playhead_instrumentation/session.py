@@ -182,7 +182,9 @@ class Session:
         self.process.begin(attributes)
 
     def _answered_by(self, tape: IndexedTape, scratch: str) -> None:
+        untold = self.driver.untold
         self._works_with(self.reopened(tape, scratch))
+        self.driver.untold = untold
         lanes.on_end(self.driver.lane_ended)
 
     def forget(self) -> None:
