@@ -140,7 +140,7 @@ def test_commands_in_documents_are_accepted():
 
 
 def test_links_between_documents_lead_somewhere():
-    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("*/README.md")]
+    documents = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("*/*.md")]
     dead = [
         f"{document.relative_to(ROOT)} → {target}"
         for document in documents
@@ -148,3 +148,53 @@ def test_links_between_documents_lead_somewhere():
         if not (document.parent / target).exists()
     ]
     assert dead == []
+
+
+DATA_FILES = ("access.sqlite",)
+ROOMS = ("semconv", "instrumentation", "exporter", "checkpoint", "replay", "receiver")
+
+
+def test_texts_about_architecture_are_short():
+    most = {"ARCHITECTURE.md": 250, **{f"{room}/ARCHITECTURE.md": 150 for room in ROOMS}}
+    lines = {name: len((ROOT / name).read_text("utf-8").splitlines()) for name in most}
+    assert [f"{name}: {lines[name]}" for name in most if lines[name] > most[name]] == []
+
+
+def test_decisions_are_numbered_and_have_their_three_parts():
+    decisions = sorted(ROOT.glob("docs/adr/*.md"))
+    assert [int(one.name[:4]) for one in decisions] == list(range(1, len(decisions) + 1))
+    for number, one in enumerate(decisions, 1):
+        text = one.read_text("utf-8")
+        assert text.startswith(f"# {number}. "), one.name
+        heads = re.findall(r"^## (.*)$", text, re.MULTILINE)
+        assert heads == ["Context", "Decision", "Consequences"], one.name
+
+
+def test_each_word_of_the_glossary_stands_there_once_and_in_the_code():
+    table = rows("docs/glossary.md")
+    words = [row[0] for row in table]
+    assert words == sorted(set(words), key=str.lower)
+    missing = []
+    for word, _, where in table:
+        for module in re.findall(r"`(playhead_\w+(?:\.\w+)*)`", where):
+            place = ROOT / module.split(".")[0].removeprefix("playhead_") / Path(*module.split("."))
+            if not place.with_suffix(".py").exists() and not (place / "__init__.py").exists():
+                missing.append(f"{word}: {module}")
+    assert missing == []
+
+
+def test_modules_that_texts_about_architecture_name_exist():
+    missing = []
+    for room in ROOMS:
+        package = ROOT / room / f"playhead_{room}"
+        text = (ROOT / room / "ARCHITECTURE.md").read_text("utf-8")
+        for name in set(re.findall(r"`([a-z_]+(?:\.[a-z_0-9]+)+)`", text)):
+            head = name.split(".")[0]
+            if not (package / head).is_dir():
+                continue
+            place = package / Path(*name.split("."))
+            face = place.parent / "__init__.py"
+            said = face.exists() and re.search(rf"\b{place.name}\b", face.read_text("utf-8"))
+            if not (place.with_suffix(".py").exists() or place.is_dir() or said or name in DATA_FILES):
+                missing.append(f"{room}: {name}")
+    assert missing == []
