@@ -9,7 +9,7 @@ from pathlib import Path
 from ingest_load import Load, requests
 
 from playhead_receiver.intake import Intake
-from playhead_receiver.intake.apart import Apart
+from playhead_receiver.intake.reading_process import Apart
 from playhead_receiver.store import open_store
 
 STEPS = 20

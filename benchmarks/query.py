@@ -14,12 +14,12 @@ from pathlib import Path
 from ingest_load import TEXT, Load, requests
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from playhead_receiver.derive import span_of
 from playhead_receiver.faces.reading import Traces
 from playhead_receiver.faces.tempo.searching import Window, search
 from playhead_receiver.faces.tempo.traceql import parse
 from playhead_receiver.intake import Intake
 from playhead_receiver.store import Query, Upkeep, open_store
+from playhead_receiver.store.spans.whole_spans import span_of
 from playhead_semconv.otlp import attributes_of
 
 STEPS = 20

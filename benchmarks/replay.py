@@ -41,7 +41,7 @@ RECORD = """
 import runpy, sys
 from pathlib import Path
 from playhead_instrumentation.bootstrap.start import start_recording
-from playhead_instrumentation.tape_writer import TapeWriter
+from playhead_instrumentation.driver.tape_writer import TapeWriter
 start_recording(sink=TapeWriter(Path(sys.argv[1])))
 del sys.argv[:2]
 sys.path[0] = str(Path(PROGRAM).parent)
@@ -50,14 +50,14 @@ runpy.run_path(PROGRAM, run_name="__main__")
 LOAD = """
 import json, sys, time
 from pathlib import Path
-from playhead_instrumentation.drivers import open_driver
+from playhead_instrumentation.session.opening import Opening, open_driver
 from playhead_instrumentation.redaction import Redactor
-from playhead_instrumentation.tape_writer import TapeWriter
+from playhead_instrumentation.driver.tape_writer import TapeWriter
 from replay_program import held_kib
 before, _ = held_kib()
 begin = time.monotonic_ns()
 tape = load(Path(sys.argv[1]))
-open_driver(TapeWriter(Path(sys.argv[1] + ".now")), Redactor(), tape)
+open_driver(Opening(TapeWriter(Path(sys.argv[1] + ".now")), Redactor()), tape)
 taken = time.monotonic_ns() - begin
 print(json.dumps({"ns": taken, "held_kib": held_kib()[0] - before}))
 """
@@ -175,7 +175,7 @@ def long_tapes(counts: tuple[int, ...]) -> list[dict[str, Any]]:
             tape = Path(folder) / f"{count}-{size_bytes}.tape"
             with provider() as url:
                 run("playhead", tape, count, size_bytes, url, replaying=False)
-            load = "from playhead_instrumentation.tape_files import load\n" + LOAD
+            load = "from playhead_instrumentation.bootstrap.tape_files import load\n" + LOAD
             loads = [
                 json.loads(subprocess.check_output([sys.executable, "-c", load, str(tape)], cwd=HERE))
                 for _ in range(3)

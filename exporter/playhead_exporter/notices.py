@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from playhead_semconv.errors import PlayheadError
-from playhead_semconv.visible import visible
+from playhead_semconv.untrusted.shown_text import visible
 
 logger = logging.getLogger("playhead.exporter")
 

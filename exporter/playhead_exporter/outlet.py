@@ -33,7 +33,7 @@ SYNC_DEADLINE_S = 1.0
 
 
 class SpoolOutlet:
-    """What an agent process sends its record through; a `playhead_semconv.seams.Outlet`."""
+    """What an agent process sends its record through; a `playhead_semconv.tape.protocols.Outlet`."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class SpoolOutlet:
         return self._disk_problem()
 
     def import_all(self) -> None:
-        """See `playhead_semconv.seams.Outlet.import_all`."""
+        """See `playhead_semconv.tape.protocols.Outlet.import_all`."""
         import_all(self._endpoint)
 
     def flush(self, timeout_s: float) -> bool:

@@ -8,7 +8,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 from playhead_exporter.encoded import encode_span
 from playhead_exporter.notices import Notices
-from playhead_semconv.frames import SpanRecord
+from playhead_semconv.tape.frames import SpanRecord
 
 
 class SpoolSpanProcessor(SpanProcessor):

@@ -8,10 +8,10 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from playhead_instrumentation.bootstrap.start import flush
-from playhead_instrumentation.boundaries.inbound_run import run
+from playhead_instrumentation.boundaries.inbound.marked_run import run
 from playhead_instrumentation.boundaries.state import state
-from playhead_instrumentation.boundaries.tool import tool
-from playhead_instrumentation.checks import check
+from playhead_instrumentation.boundaries.tool.tool import tool
+from playhead_instrumentation.spans.checks import check
 
 __version__ = version("playhead-instrumentation")
 

@@ -1,4 +1,4 @@
-"""Records an unmodified Python agent: bootstrap, boundaries, clients, drivers.
+"""Records an unmodified Python agent, and answers its replay.
 
 The program's own side of it is the package `playhead`.
 """

@@ -19,16 +19,16 @@ from playhead_receiver.access import Audit, Guard, Tenants, TokenBook
 from playhead_receiver.access.database import AccessFile
 from playhead_receiver.access.names import KnownNames
 from playhead_receiver.faces.shown import Limits, Shown
+from playhead_receiver.host.listening import HttpServer, Tls, bracketed, is_loopback, port_taken
+from playhead_receiver.host.writer_lock import WriterLock
 from playhead_receiver.intake import Intake
-from playhead_receiver.intake.apart import Apart
 from playhead_receiver.intake.encodings import MAX_BYTES
 from playhead_receiver.intake.http import http_app
-from playhead_receiver.listening import HttpServer, Tls, bracketed, is_loopback, port_taken
-from playhead_receiver.lock import WriterLock
-from playhead_receiver.references import References
+from playhead_receiver.intake.reading_process import Apart
 from playhead_receiver.store import Upkeep, open_store
-from playhead_receiver.store.history import History
-from playhead_receiver.store.retention import Policy
+from playhead_receiver.store.content.references import References
+from playhead_receiver.store.keeping.retention import Policy
+from playhead_receiver.store.keeping.service_history import History
 from playhead_semconv.errors import ConfigurationError, UsageError
 
 if TYPE_CHECKING:

@@ -1,15 +1,20 @@
 """From stored spans and a tape to a run: fold, launch, compare, report."""
 
-from playhead_replay.command import Command
-from playhead_replay.compare import compare
-from playhead_replay.exchanges import Chunk, RecordedExchange, exchanges_of
-from playhead_replay.launch import Replay, replay
-from playhead_replay.outputs import Outputs
-from playhead_replay.report import Divergence, Report
-from playhead_replay.run import Gap, Run, StoreLike, Usage
-from playhead_replay.spans import Span, spans_of
-from playhead_replay.steps import Step
-from playhead_replay.tapefile import TapeFile, read_tape_file, read_unfinished, write_tape_file
+from playhead_replay.launch.replaying import Replay, replay
+from playhead_replay.report.compare import compare
+from playhead_replay.report.report import Divergence, Report
+from playhead_replay.run.command import Command
+from playhead_replay.run.exchanges import Chunk, RecordedExchange, exchanges_of
+from playhead_replay.run.outputs import Outputs
+from playhead_replay.run.run import Gap, Run, StoreLike, Usage
+from playhead_replay.run.spans import Span, spans_of
+from playhead_replay.run.steps import Step
+from playhead_replay.tape_files.tape_file import (
+    TapeFile,
+    read_tape_file,
+    read_unfinished,
+    write_tape_file,
+)
 from playhead_semconv.difference import Difference, body_difference, json_difference, text_difference
 
 __all__ = [

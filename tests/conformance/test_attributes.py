@@ -14,7 +14,7 @@ from support.batches import span_of
 from support.handmade import HandMade
 
 from playhead_receiver.store import Batch, Query, StoredSpan, Upkeep, open_store
-from playhead_receiver.store.keys import (
+from playhead_receiver.store.runs.attribute_keys import (
     FAILED,
     LONGEST,
     SPAN_NAME,
@@ -23,7 +23,7 @@ from playhead_receiver.store.keys import (
     has,
     more_key,
 )
-from playhead_receiver.store.sql import runs
+from playhead_receiver.store.sql.reading import run_lists as runs
 from playhead_semconv import attributes as a
 from playhead_semconv.otlp import set_attributes
 

@@ -12,12 +12,12 @@ from conformance.engines import Postgres
 from support.object_server import ObjectServer
 
 from playhead_checkpoint import BlobFolder
-from playhead_receiver.store.blobs import Blobs
-from playhead_receiver.store.objects import BlobObjects
-from playhead_receiver.store.postgres.blobs import BlobTable
-from playhead_receiver.store.postgres.place import place_of, prepare_place
-from playhead_receiver.store.postgres.reader import Pool
-from playhead_receiver.store.shelves import PlaceFile, Shelves
+from playhead_receiver.store.content.blob_places import PlaceFile, Shelves
+from playhead_receiver.store.content.blobs import Blobs
+from playhead_receiver.store.content.object_store import BlobObjects
+from playhead_receiver.store.postgres.blob_table import BlobTable
+from playhead_receiver.store.postgres.connections.address import place_of, prepare_place
+from playhead_receiver.store.postgres.connections.reader import Pool
 from playhead_semconv.errors import CorruptTape, StoreError, StoreUnavailable
 
 KINDS = ["folder", "table", "objects", "shelves"]

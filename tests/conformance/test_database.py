@@ -21,9 +21,10 @@ from support.running import until
 
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, Upkeep, open_store
-from playhead_receiver.store.naming import place_name, place_of_tenant, split_schema
-from playhead_receiver.store.postgres import engine, reader, schema, search
-from playhead_receiver.store.retention import Policy, apply
+from playhead_receiver.store.keeping.retention import Policy, apply
+from playhead_receiver.store.postgres import engine, schema, search
+from playhead_receiver.store.postgres.connections import reader
+from playhead_receiver.store.runs.naming import place_name, place_of_tenant, split_schema
 from playhead_semconv.errors import ConfigurationError, StoreError, StoreUnavailable
 
 ENGINE = Postgres()

@@ -26,8 +26,8 @@ from urllib3 import PoolManager
 
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch, Query, Upkeep, open_store
-from playhead_receiver.store.naming import place_name, place_of_tenant, split_schema
 from playhead_receiver.store.postgres.schema import VERSION
+from playhead_receiver.store.runs.naming import place_name, place_of_tenant, split_schema
 from playhead_semconv.errors import ConfigurationError, StoreError, StoreUnavailable
 from playhead_semconv.facts import Content, Fact
 

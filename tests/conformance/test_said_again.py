@@ -10,8 +10,8 @@ import pytest
 from conformance.engines import ENGINES
 from support.batches import span_of
 
-from playhead_receiver.asking import ask_hits, ask_runs
-from playhead_receiver.language import read_language
+from playhead_receiver.asking.asked_runs import ask_hits, ask_runs
+from playhead_receiver.asking.language import read_language
 from playhead_receiver.store import Batch, Query, Upkeep
 
 NAMES = ("anna", "bert", "carl", "dora", "emma")
@@ -99,7 +99,7 @@ def test_who_says_it_still_is_found_when_the_first_is_deleted(store: Upkeep):
 def test_a_run_is_not_crowded_out_by_others_that_say_the_same_later(
     store: Upkeep, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("playhead_receiver.asking.RUNS", 3)
+    monkeypatch.setattr("playhead_receiver.asking.asked_runs.RUNS", 3)
     say(store, 1, "a small umbrella", service="early")
     for number in range(2, 12):
         say(store, number, f"an umbrella of {number}")

@@ -13,7 +13,7 @@ from support.otlp_server import attributes
 from support.running import agent_environment, only_run, receiver, record_words
 
 from playhead_receiver.demo.provider import Provider
-from playhead_receiver.derive import span_of, whole_span
+from playhead_receiver.store.spans.whole_spans import span_of, whole_span
 from playhead_semconv import attributes as a
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

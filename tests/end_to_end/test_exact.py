@@ -18,7 +18,7 @@ from support.jittered import Jittered
 from support.scripted import ScriptedServer
 
 from playhead_replay import Outputs
-from playhead_replay.tapefile import read_tape_file
+from playhead_replay.tape_files.tape_file import read_tape_file
 from playhead_semconv import attributes as a
 
 AGENTS = Path(__file__).parent / "agents"

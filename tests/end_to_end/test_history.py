@@ -12,9 +12,9 @@ from support.services import RecordedService, home_with, identical
 from playhead_receiver.demo.provider import Provider
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Query, RunSummary
-from playhead_receiver.store.history import History
+from playhead_receiver.store.keeping.service_history import History
 from playhead_receiver.store.sql.history import measured
-from playhead_semconv.slices import AGED_OUT
+from playhead_semconv.tape.slices import AGED_OUT
 
 ENOUGH = 8_000
 """Facts after which rows and bytes are counted, and after as many again."""

@@ -12,8 +12,8 @@ from support.home import Home
 from support.scripted import Gate, Reply, ScriptedServer, json_reply, openai_chat
 
 from playhead_replay import Run
-from playhead_replay.launch import replay
-from playhead_replay.tapefile import read_unfinished
+from playhead_replay.launch.replaying import replay
+from playhead_replay.tape_files.tape_file import read_unfinished
 
 SLEEPS = """
 import subprocess, sys

@@ -22,7 +22,7 @@ from support.running import (
 from support.scripted import Request, ScriptedServer, openai_chat, sse, sse_reply
 
 from playhead_semconv.facts import Exchange
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 STEPS = 40
 WORDS = 25

@@ -21,7 +21,7 @@ from support.running import (
 )
 from support.scripted import Request, ScriptedServer, openai_chat, sse, sse_reply
 
-from playhead_receiver.lock import running as listening
+from playhead_receiver.host.writer_lock import running as listening
 from playhead_receiver.store import Query, open_store
 
 AGENTS = 3

@@ -15,12 +15,12 @@ from support.home import PATIENCE_S, Home
 from support.running import until
 
 from playhead_receiver.demo.provider import Provider
-from playhead_receiver.lock import running
+from playhead_receiver.host.writer_lock import running
 from playhead_receiver.server import Receiver
 from playhead_replay import Run, write_tape_file
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 AGENTS = Path(__file__).parents[2] / "examples"
 SLOW = """

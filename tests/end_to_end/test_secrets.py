@@ -18,7 +18,7 @@ from support.running import (
 from support.scanning import leaks, texts
 from support.scripted import Request, ScriptedServer, json_reply, openai_chat, sse, sse_reply
 
-from playhead_replay.tapefile import write_tape_file
+from playhead_replay.tape_files.tape_file import write_tape_file
 
 KINDS = (
     "sdk-api-key",

@@ -13,8 +13,8 @@ from support.scripted import Reply, Request, ScriptedServer, json_reply, openai_
 
 from playhead_replay.goldens import read_golden
 from playhead_replay.goldens.replayed import Replayed
-from playhead_replay.launch import replay
-from playhead_replay.run import Run
+from playhead_replay.launch.replaying import replay
+from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 

@@ -14,7 +14,7 @@ from support.otlp_server import OtlpServer, attributes
 from support.running import agent_environment, only_run, receiver
 from support.scripted import Reply, ScriptedServer
 
-from playhead_receiver.derive import span_of, whole_span
+from playhead_receiver.store.spans.whole_spans import span_of, whole_span
 from playhead_semconv import attributes as a
 
 TESTS = Path(__file__).parents[1]

@@ -13,8 +13,8 @@ from playhead_exporter.spool.places import remove_file, remove_folder
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, Fact, digest_of
-from playhead_semconv.frames import SpanRecord
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tape.frames import SpanRecord
+from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 
 def test_facts_are_numbered_and_come_back_equal(outlet, settings):

@@ -20,7 +20,7 @@ from playhead_exporter.spool.spool import Spool
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
-from playhead_semconv.frames import Scan
+from playhead_semconv.tape.frames import Scan
 
 
 class StalledDisk:

@@ -139,7 +139,7 @@ def test_a_fork_over_grpc(settings):
 
 def test_the_threads_have_names_and_are_none_of_the_programs(settings):
     script = HEAD_OF_CHILD + (
-        "from playhead_semconv import native\n"
+        "from playhead_semconv.process import interpreter_threads as native\n"
         "say(0)\noutlet.flush(10)\n"
         "print(json.dumps([native.threads(), threading.active_count()]))\n"
     )

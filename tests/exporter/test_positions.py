@@ -10,7 +10,7 @@ from playhead_exporter.spool.cursor import START, Position, load_cursor, store_c
 from playhead_exporter.spool.places import CURSOR
 from playhead_exporter.spool.segments import Window
 from playhead_semconv.facts import Fact
-from playhead_semconv.frames import MAGIC, SpanRecord, encode
+from playhead_semconv.tape.frames import MAGIC, SpanRecord, encode
 
 
 def test_a_cursor_is_read_as_it_was_written_also_over_a_longer_draft(tmp_path: Path):

@@ -38,7 +38,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.facts import Fact
-from playhead_semconv.frames import SpanRecord
+from playhead_semconv.tape.frames import SpanRecord
 
 
 @pytest.fixture

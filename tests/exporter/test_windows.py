@@ -16,8 +16,8 @@ from support.spools import chunk, outlet_for, state
 
 from playhead_exporter.push import push
 from playhead_exporter.spool.places import Places
-from playhead_semconv.frames import SpanRecord
-from playhead_semconv.window_request import WINDOW_BYTES
+from playhead_semconv.otlp_bytes.window_request import WINDOW_BYTES
+from playhead_semconv.tape.frames import SpanRecord
 
 ABOUT = json.dumps({"playhead": "0", "windows": 1}).encode()
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 _WIRE = "semconv/playhead_semconv"
 _AGENT = "instrumentation/playhead_instrumentation"
-_DRIVERS = f"{_AGENT}/drivers"
 _REPLAY = "replay/playhead_replay"
 _RECEIVER = "receiver/playhead_receiver"
 
@@ -21,24 +20,29 @@ class Room(NamedTuple):
 ROOMS = {
     "redaction": Room(
         (f"{_AGENT}/redaction/*.py",),
-        ("tests/instrumentation/boundaries/test_redaction.py",),
+        ("tests/instrumentation/redaction/test_redaction.py",),
     ),
     "scrubbing": Room(
         (f"{_WIRE}/secrets/*.py",),
-        ("tests/semconv/test_secrets.py", "tests/instrumentation/boundaries/test_redaction.py"),
+        ("tests/semconv/secrets/test_secrets.py", "tests/instrumentation/redaction/test_redaction.py"),
     ),
     "tapes": Room(
-        (f"{_WIRE}/tapes.py", f"{_WIRE}/folds.py", f"{_WIRE}/shapes.py", f"{_WIRE}/slices.py"),
-        ("tests/semconv/test_tapes.py", "tests/semconv/test_lazy_tapes.py", "tests/replay"),
+        (
+            f"{_WIRE}/tape/indexed_tapes.py",
+            f"{_WIRE}/tape/folds.py",
+            f"{_WIRE}/tape/fact_shapes.py",
+            f"{_WIRE}/tape/slices.py",
+        ),
+        ("tests/semconv/tape/test_tapes.py", "tests/semconv/tape/test_lazy_tapes.py", "tests/replay"),
     ),
     "frames": Room(
-        (f"{_WIRE}/frames.py", f"{_WIRE}/frames_text.py"),
+        (f"{_WIRE}/tape/frames.py", f"{_WIRE}/tape/frames_text.py"),
         (
-            "tests/semconv/test_tapes.py",
-            "tests/semconv/test_lazy_tapes.py",
-            "tests/semconv/test_frames_text.py",
+            "tests/semconv/tape/test_tapes.py",
+            "tests/semconv/tape/test_lazy_tapes.py",
+            "tests/semconv/tape/test_frames_text.py",
             "tests/exporter/test_recovery.py",
-            "tests/replay/test_tape_format.py",
+            "tests/replay/tape_files/test_tape_format.py",
         ),
     ),
     "spool": Room(
@@ -46,23 +50,27 @@ ROOMS = {
         ("tests/exporter",),
     ),
     "player": Room(
-        (f"{_DRIVERS}/player.py", f"{_DRIVERS}/shelf.py", f"{_DRIVERS}/verdict.py"),
-        ("tests/instrumentation/drivers", "tests/instrumentation/replay"),
+        (f"{_AGENT}/playback/player.py", f"{_AGENT}/driver/unused.py", f"{_AGENT}/driver/verdict.py"),
+        ("tests/instrumentation/driver", "tests/instrumentation/playback"),
     ),
     "gates": Room(
-        (f"{_DRIVERS}/*gate.py", f"{_DRIVERS}/schedule.py", f"{_DRIVERS}/wakes.py"),
         (
-            "tests/instrumentation/drivers",
-            "tests/instrumentation/replay",
-            "tests/instrumentation/strict",
+            f"{_AGENT}/driver/gate.py",
+            f"{_AGENT}/determinism/gates/*.py",
+            f"{_AGENT}/determinism/scheduler/timer_ends.py",
+        ),
+        (
+            "tests/instrumentation/driver",
+            "tests/instrumentation/playback",
+            "tests/instrumentation/determinism",
         ),
     ),
     "compare": Room(
-        (f"{_REPLAY}/compare.py", f"{_REPLAY}/matching.py", f"{_REPLAY}/outputs.py"),
+        (f"{_REPLAY}/report/compare.py", f"{_REPLAY}/report/matching.py", f"{_REPLAY}/run/outputs.py"),
         ("tests/replay",),
     ),
     "report": Room(
-        (f"{_REPLAY}/report.py", f"{_REPLAY}/reads.py"),
+        (f"{_REPLAY}/report/report.py", f"{_REPLAY}/report/ambient_reads.py"),
         ("tests/replay",),
     ),
     "access": Room(
@@ -70,7 +78,7 @@ ROOMS = {
         ("tests/receiver/access",),
     ),
     "retention": Room(
-        (f"{_RECEIVER}/store/retention.py", f"{_RECEIVER}/store/share.py"),
+        (f"{_RECEIVER}/store/keeping/retention.py", f"{_RECEIVER}/store/keeping/share_of_traces.py"),
         ("tests/receiver/store/test_upkeep.py",),
     ),
 }

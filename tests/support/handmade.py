@@ -9,22 +9,15 @@ from typing import Any
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from playhead_receiver.store.protocol import (
-    Batch,
-    Change,
-    Query,
-    Receipt,
-    RunSummary,
-    StoredSpan,
-)
+from playhead_receiver.store.protocol.store import Batch, Change, Query, Receipt, RunSummary, StoredSpan
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv import starts
 from playhead_semconv.custody import Link
 from playhead_semconv.errors import RunUnknown
 from playhead_semconv.facts import Content, Delivery, ErrorRecord, ExchangeId, Fact, digest_of
 from playhead_semconv.otlp import set_attributes
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tape import span_starts
+from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 INSTANCE = bytes(range(16))
 NOW_INSTANCE = bytes(range(16, 32))
@@ -109,7 +102,7 @@ class HandMade:
         self._started[number] = (self.at_ns, name, parent, kind, at)
         if carried:
             ids = (int.from_bytes(span_id(one)) if one else 0 for one in (number, parent))
-            self._untold.insert(0, starts.carried(*ids, name, kind, self.at_ns, at))
+            self._untold.insert(0, span_starts.carried(*ids, name, kind, self.at_ns, at))
             return number
         self.fact(
             e.PLAYHEAD_SPAN_START,
@@ -337,7 +330,7 @@ class HandMadeStore:
     def pending(self, trace_id: bytes) -> Iterator[Fact]:
         done = {span.span_id for span in self.stored}
         for tape in self.tapes.values():
-            for fact in starts.starts_among(tape.facts()):
+            for fact in span_starts.starts_among(tape.facts()):
                 if fact.span_id not in done:
                     yield fact
 

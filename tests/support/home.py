@@ -12,7 +12,7 @@ from typing import Any
 
 from playhead_receiver.store import open_store
 from playhead_replay import Run
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 PATIENCE_S = 90.0
 

@@ -11,8 +11,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from support.handmade import HandMade
 from support.scripted import chat_sse, openai_chat
 
-from playhead_receiver.derive import span_of
 from playhead_receiver.store import StoredSpan
+from playhead_receiver.store.spans.whole_spans import span_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import ExchangeId

@@ -14,9 +14,9 @@ from support.spools import forget
 
 from playhead_exporter.spool import Places
 from playhead_semconv.facts import Fact
-from playhead_semconv.frames import Header, Scan, SpanRecord
 from playhead_semconv.otlp.values import attributes_of
 from playhead_semconv.settings import Settings
+from playhead_semconv.tape.frames import Header, Scan, SpanRecord
 
 BIN = Path(sys.executable).parent
 PATIENCE_S = 60

@@ -14,13 +14,14 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from playhead_instrumentation import boundaries, session
-from playhead_instrumentation.patches import PATCHES
+from playhead_instrumentation.boundaries import installing
+from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_instrumentation.session import session
 from playhead_instrumentation.spans.calls import Calls, keep_calls
 from playhead_instrumentation.spans.finish import Finisher
 from playhead_semconv.facts import Fact
 from playhead_semconv.settings import Settings
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 
 class ListSink:
@@ -87,7 +88,7 @@ def recorded_calls(**settings: Any) -> Iterator[Recorded]:
     processor = SimpleSpanProcessor(recorded.exporter)
     provider.add_span_processor(processor)
     running = session.start(made, sink=sink, submit=calls.worker.submit)
-    boundaries.watch(PATCHES, running)
+    installing.watch(PATCHES, running)
     keep_calls(calls)
     try:
         yield recorded

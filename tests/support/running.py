@@ -18,7 +18,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
 from playhead_semconv.settings import resolve
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 AGENTS = Path(__file__).parent.parent / "end_to_end" / "agents"
 PATIENCE_S = 60.0

@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from playhead_instrumentation import boundaries, session
-from playhead_instrumentation.boundaries import files_covered
-from playhead_instrumentation.patches import PATCHES
+from playhead_instrumentation.boundaries import installing
+from playhead_instrumentation.host.files import covered
+from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_instrumentation.session import session
 from playhead_semconv.facts import Fact
 from playhead_semconv.settings import Settings
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 T = TypeVar("T")
 
@@ -50,12 +51,12 @@ def recording(
     """A session for the length of the block; with a tape, its replay."""
     sink = MemorySink()
     running = session.start(settings or CAUSAL, sink=sink, tape=tape, **options)
-    boundaries.watch(PATCHES, running)
+    installing.watch(PATCHES, running)
     try:
         yield sink
     finally:
         session.stop(0)
-        files_covered.release()
+        covered.release()
 
 
 def record(program: Callable[[], T], **options: Any) -> tuple[T, MemoryTape]:

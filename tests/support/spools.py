@@ -14,8 +14,8 @@ from playhead_exporter.spool import LiveSegments, Places, Segments, read_window
 from playhead_exporter.spool.cursor import START
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, ExchangeId, Fact
-from playhead_semconv.frames import Record
 from playhead_semconv.settings import Settings
+from playhead_semconv.tape.frames import Record
 
 CALL = ExchangeId(7, "http", 0)
 DEADLINE_S = 60

@@ -29,24 +29,24 @@ from playhead_exporter.spool.cursor import Position
 from playhead_exporter.spool.places import Places
 from playhead_exporter.spool.segments import LeftSegments, read_window
 from playhead_instrumentation.boundaries import values
-from playhead_instrumentation.drivers.exceptions import again
-from playhead_receiver import transfer
+from playhead_instrumentation.driver.exceptions import again
 from playhead_receiver.cli.views import payload, plain, tree
+from playhead_receiver.transfer import run_files
 from playhead_replay import Run
-from playhead_replay.compare import compare
 from playhead_replay.diff import diff
 from playhead_replay.forks.workspace import copied
-from playhead_replay.goldens.file import read_golden
+from playhead_replay.goldens.golden_file import read_golden
 from playhead_replay.goldens.places import place_of
-from playhead_replay.prices import price_of
-from playhead_replay.tapefile import read_tape_file, read_unfinished
+from playhead_replay.report.compare import compare
+from playhead_replay.run.prices import price_of
+from playhead_replay.tape_files.tape_file import read_tape_file, read_unfinished
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.facts import Content, ErrorRecord, ExchangeId
-from playhead_semconv.frames import MAGIC, WHOLE, Footer, Header, SpanRecord, encode
-from playhead_semconv.frames_text import to_text
 from playhead_semconv.otlp import attributes_of, set_attributes
+from playhead_semconv.tape.frames import MAGIC, WHOLE, Footer, Header, SpanRecord, encode
+from playhead_semconv.tape.frames_text import to_text
 
 PEAK_BYTES = 1 << 30
 EXPECTED = (PlayheadError, values.Unkept)
@@ -242,8 +242,8 @@ def use(file: Path, scratch: Path) -> None:
         while (window := read_window(segments, at, 1 << 20)).end != at:
             at = window.end
         return
-    attempt(lambda: [*transfer.incoming(file).requests()])
-    attempt(lambda: [*transfer.incoming(file, partial=True).requests()])
+    attempt(lambda: [*run_files.incoming(file).requests()])
+    attempt(lambda: [*run_files.incoming(file, partial=True).requests()])
     attempt(lambda: read_golden(file))
     for read in (read_tape_file, read_unfinished):
         found = attempt(lambda read=read: read(file))

@@ -7,7 +7,7 @@ import json
 import random
 from typing import Any
 
-from playhead_instrumentation.drivers.volatile import HandedOut, Proposal, Volatile
+from playhead_instrumentation.determinism.volatile import HandedOut, Proposal, Volatile
 from playhead_semconv.volatile import Pair, Request, Unlike
 
 START_NS = 1_795_341_600_000_000_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, cast
 
 from playhead_exporter.shipping.endpoint import Signal
-from playhead_semconv.window_request import VERSION
+from playhead_semconv.otlp_bytes.window_request import VERSION
 
 OTHER_TOKEN = "the endpoint wants another PLAYHEAD_TOKEN: playhead token create NAME --scope ingest"
 

@@ -12,7 +12,7 @@ from playhead_exporter.shipping.endpoint import Signal
 from playhead_exporter.shipping.rejected import Rejected
 from playhead_exporter.shipping.windows import WindowRequest
 from playhead_exporter.spool.segments import Segments, Window, read_window
-from playhead_semconv.window_request import WINDOW_BYTES
+from playhead_semconv.otlp_bytes.window_request import WINDOW_BYTES
 
 if TYPE_CHECKING:
     from playhead_exporter.shipping.requests import Request

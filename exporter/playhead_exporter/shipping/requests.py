@@ -15,8 +15,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, ScopeSpans
 from playhead_exporter.shipping.endpoint import Signal
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import Fact
-from playhead_semconv.frames import Record, SpanRecord
 from playhead_semconv.otlp import pack, pack_resource, resource_logs
+from playhead_semconv.tape.frames import Record, SpanRecord
 
 REQUEST_BYTES = 4 * 1024 * 1024
 """No request is longer, uncompressed, unless a single record is."""

@@ -19,7 +19,7 @@ from playhead_exporter.spool.places import Places
 from playhead_exporter.spool.recovery import Left, take_left
 from playhead_exporter.spool.segments import LiveSegments, Segments
 from playhead_semconv.errors import ReceiverPath, ReceiverRefused
-from playhead_semconv.native import Bell, Changes, Thread
+from playhead_semconv.process.interpreter_threads import Bell, Changes, Thread
 
 REQUEST_TIMEOUT_S = 10.0
 FIRST_BACKOFF_S = 0.25

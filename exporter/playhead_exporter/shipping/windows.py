@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from playhead_exporter.shipping.endpoint import Signal
 from playhead_exporter.spool.segments import Window
-from playhead_semconv.window_request import window_request
+from playhead_semconv.otlp_bytes.window_request import window_request
 
 
 class WindowRequest:

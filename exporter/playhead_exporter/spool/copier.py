@@ -12,7 +12,7 @@ from playhead_exporter.spool.budget import Budget
 from playhead_exporter.spool.head import Head
 from playhead_exporter.spool.places import FILE_MODE, Places, remove_file, segment_name
 from playhead_exporter.spool.spool import Spool
-from playhead_semconv.native import Bell, Changes, Thread
+from playhead_semconv.process.interpreter_threads import Bell, Changes, Thread
 
 PIECE_BYTES = 256 * 1024
 STALL_S = 0.02

@@ -8,7 +8,7 @@ import zlib
 from pathlib import Path
 
 from playhead_exporter.spool.places import FILE_MODE, remove_file, segment_name
-from playhead_semconv.frames import HEAD, MAGIC
+from playhead_semconv.tape.frames import HEAD, MAGIC
 
 PAGE_BYTES = mmap.PAGESIZE
 _POPULATE = getattr(mmap, "MAP_POPULATE", 0)

@@ -19,7 +19,7 @@ from playhead_exporter.spool.places import (
     segment_numbers,
 )
 from playhead_exporter.spool.segments import LeftSegments, read_window
-from playhead_semconv.frames import Scan, next_frame
+from playhead_semconv.tape.frames import Scan, next_frame
 
 
 @dataclass(slots=True)

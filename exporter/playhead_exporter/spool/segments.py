@@ -9,7 +9,17 @@ from playhead_exporter.spool.cursor import Position, load_cursor, store_cursor
 from playhead_exporter.spool.places import Places, remove_file, segment_name, segment_numbers
 from playhead_exporter.spool.spool import Spool
 from playhead_semconv.facts import Fact
-from playhead_semconv.frames import FACT, MAGIC, SPAN, Header, Record, Scan, decoded, next_frame, tag_of
+from playhead_semconv.tape.frames import (
+    FACT,
+    MAGIC,
+    SPAN,
+    Header,
+    Record,
+    Scan,
+    decoded,
+    next_frame,
+    tag_of,
+)
 
 
 class Segments(Protocol):

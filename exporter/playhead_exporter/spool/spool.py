@@ -22,8 +22,8 @@ from playhead_exporter.spool.plain import UNENCODABLE, plain
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
-from playhead_semconv.frames import HEAD, MAX_PAYLOAD_BYTES, Header, Record, SpanRecord, encode
-from playhead_semconv.native import get_ident, make_lock
+from playhead_semconv.process.interpreter_threads import get_ident, make_lock
+from playhead_semconv.tape.frames import HEAD, MAX_PAYLOAD_BYTES, Header, Record, SpanRecord, encode
 
 HEAD_BYTES = 1 << 20
 """Size of a head, unless one frame needs more."""
@@ -42,8 +42,8 @@ _number = msgspec.structs.force_setattr
 class Spool:
     """Keeps the tape of this process instance in heads, from where copier and shipper take it.
 
-    It is a `playhead_semconv.seams.Sink`. `append` copies into a mapped file under a lock that is
-    only ever held for such a copy; an append from a finalizer or signal handler that interrupts
+    It is a `playhead_semconv.tape.protocols.Sink`. `append` copies into a mapped file under a lock that
+    is only ever held for such a copy; an append from a finalizer or signal handler that interrupts
     another append of the same thread is written at the end of that one. After ``os.fork`` the child
     has another instance and writes into files of its own.
     """

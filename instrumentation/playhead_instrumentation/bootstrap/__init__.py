@@ -1,1 +1,1 @@
-"""How recording starts in a process: entry points, providers, run root, children, exit."""
+"""How a recording or a replay starts in a process, and how it ends."""

@@ -27,8 +27,8 @@ class PlayheadConfigurator(_OTelSDKConfigurator):
         if switched_off():
             super()._configure(**kwargs)
             return
-        from playhead_instrumentation.bootstrap import others
+        from playhead_instrumentation.bootstrap.sdk import other_instrumentors
         from playhead_instrumentation.bootstrap.start import start_recording
 
-        named = [one.name for one in others.installed()] if automatic else []
+        named = [one.name for one in other_instrumentors.installed()] if automatic else []
         start_recording(configure=partial(super()._configure, **kwargs), others=named)

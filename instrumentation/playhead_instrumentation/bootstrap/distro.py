@@ -24,7 +24,7 @@ class PlayheadDistro(BaseDistro):
         except (ImportError, DependencyConflictError):
             raise  # the caller knows these, and goes on
         except Exception as problem:
-            from playhead_instrumentation.patches import PATCHES
+            from playhead_instrumentation.runtime.patching import PATCHES
 
             log.exception("Instrumenting of %s failed", entry_point.name)
             PATCHES.failed(entry_point.name, problem)

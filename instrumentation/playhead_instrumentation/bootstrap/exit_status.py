@@ -8,7 +8,7 @@ import threading
 from types import TracebackType
 from typing import Any
 
-from playhead_instrumentation.patches import PATCHES
+from playhead_instrumentation.runtime.patching import PATCHES
 from playhead_semconv.facts import ErrorRecord
 
 

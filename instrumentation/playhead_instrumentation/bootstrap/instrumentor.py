@@ -22,10 +22,10 @@ class PlayheadInstrumentor(BaseInstrumentor):
     def _instrument(self, **kwargs: Any) -> None:
         if switched_off():
             return
-        from playhead_instrumentation.bootstrap import others
+        from playhead_instrumentation.bootstrap.sdk import other_instrumentors
         from playhead_instrumentation.bootstrap.start import start_recording
 
-        recording = start_recording(others=[one.name for one in others.installed()])
+        recording = start_recording(others=[one.name for one in other_instrumentors.installed()])
         if recording is not None and recording.ended:
             recording.notices.problem("a process whose recording was ended is not recorded again")
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 
-from playhead_instrumentation.bootstrap import others
+from playhead_instrumentation.bootstrap.children.search_path import with_site
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.recording import Recording
-from playhead_instrumentation.bootstrap.search_path import with_site
+from playhead_instrumentation.bootstrap.sdk import other_instrumentors
 from playhead_instrumentation.bootstrap.start import fork_of, start_of, start_recording
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ConfigurationError
-from playhead_semconv.plans import Plan
-from playhead_semconv.tapes import IndexedTape
+from playhead_semconv.rerun.plans import Plan
+from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 
 def launch(tape: IndexedTape | None = None, plan: Plan | None = None) -> Recording | None:
@@ -24,17 +24,17 @@ def launch(tape: IndexedTape | None = None, plan: Plan | None = None) -> Recordi
     os.environ["PYTHONPATH"] = with_site(os.environ)
     if tape is not None and plan is not None:
         fork_of(tape, plan)
-        names = others.recorded(start_of(tape).get(a.PLAYHEAD_RUN_INSTRUMENTORS))
+        names = other_instrumentors.recorded(start_of(tape).get(a.PLAYHEAD_RUN_INSTRUMENTORS))
     else:
         names = _chosen()
     recording = start_recording(configure=_configure if _is_configured() else None, others=names)
-    others.load(names)
+    other_instrumentors.load(names)
     return recording
 
 
 def _chosen() -> list[str]:
     try:
-        return others.chosen(settings_of_process().instrumentors)
+        return other_instrumentors.chosen(settings_of_process().instrumentors)
     except ConfigurationError:
         return []  # nothing is recorded, which is said where that is found out
 

@@ -10,22 +10,22 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.sdk.trace import TracerProvider
 
-from playhead_instrumentation import session
-from playhead_instrumentation.apart import apart
 from playhead_instrumentation.bootstrap.exit_status import ExitStatus
-from playhead_instrumentation.bootstrap.notices import Notices
-from playhead_instrumentation.bootstrap.providers import DRAIN_S, Providers
-from playhead_instrumentation.bootstrap.run_root import ADOPTS_NOT, SERVING, RunRoot
-from playhead_instrumentation.boundaries import process_children
-from playhead_instrumentation.drivers.exceptions import name_of
-from playhead_instrumentation.patches import PATCHES
-from playhead_instrumentation.session import Session
+from playhead_instrumentation.bootstrap.sdk.providers import DRAIN_S, Providers
+from playhead_instrumentation.boundaries.process import child_environment
+from playhead_instrumentation.driver.exceptions import name_of
+from playhead_instrumentation.runtime.notices import Notices
+from playhead_instrumentation.runtime.own_waits import apart
+from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_instrumentation.session import session
+from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.spans.calls import Calls, Finish, keep_calls
 from playhead_instrumentation.spans.processor import RecordingProcessor
+from playhead_instrumentation.spans.run_root import ADOPTS_NOT, SERVING, RunRoot
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord
-from playhead_semconv.seams import Outlet
 from playhead_semconv.settings import Settings
+from playhead_semconv.tape.protocols import Outlet
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class Recording:
         self.processor.disconnect()
         self.providers.uninstall()
         keep_calls(None)
-        process_children.tell(None)
+        child_environment.tell(None)
         PATCHES.undo()
 
     def _stop(self, code: int | None, error: ErrorRecord | None) -> None:

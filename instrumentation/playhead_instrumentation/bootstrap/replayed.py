@@ -9,19 +9,20 @@ from pathlib import Path
 
 import msgspec
 
-from playhead_instrumentation import checks, session
-from playhead_instrumentation.bootstrap import others
-from playhead_instrumentation.bootstrap.search_path import with_site
+from playhead_instrumentation.bootstrap.children.search_path import with_site
+from playhead_instrumentation.bootstrap.sdk import other_instrumentors
 from playhead_instrumentation.bootstrap.start import begin_replay, start_of, start_recording
-from playhead_instrumentation.boundaries.process_words import WORKER
-from playhead_instrumentation.drivers.allowed import Allowed
-from playhead_instrumentation.drivers.playing import dies_with, ends_at_standstill
-from playhead_instrumentation.session import Session, Told
-from playhead_instrumentation.tape_files import load_several
-from playhead_instrumentation.tape_writer import TapeWriter
+from playhead_instrumentation.bootstrap.tape_files import load_several
+from playhead_instrumentation.boundaries.process.words import WORKER
+from playhead_instrumentation.driver.allowed import Allowed
+from playhead_instrumentation.driver.tape_writer import TapeWriter
+from playhead_instrumentation.playback.opening import dies_with, ends_at_standstill
+from playhead_instrumentation.session import session
+from playhead_instrumentation.session.session import Session, Told
+from playhead_instrumentation.spans import checks
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ReplayFailed
-from playhead_semconv.tapes import IndexedTape
+from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 HELD = "PLAYHEAD_REPLAY_HELD"
 """Variable that names a descriptor which all processes of a replay hold until they end."""
@@ -60,7 +61,7 @@ class Replayed:
 
     @staticmethod
     def held_by_kernel() -> tuple[str, ...]:
-        """What `playhead_replay.isolated` says of this process; nothing where it did not start it."""
+        """What `playhead_replay.launch.isolated` says of this process; empty if it did not start it."""
         return tuple(os.environ.pop(HELD_BY_KERNEL, "").split())
 
     def start(self, tape: IndexedTape, *, beside: bool = False) -> Session:
@@ -83,7 +84,7 @@ class Replayed:
         ends_at_standstill(running.driver, tape)
         running.forks = forks
         running.for_worker = self._told
-        others.load(_others(tape))
+        other_instrumentors.load(_others(tape))
         self._see_to_the_rest()
         return running
 
@@ -93,15 +94,15 @@ class Replayed:
         running = _running()
         ends_at_standstill(running.driver, tape)
         running.for_worker = self._told
-        others.load(_others(tape))
+        other_instrumentors.load(_others(tape))
         self._see_to_the_rest()
         return running
 
     def _see_to_the_rest(self) -> None:
         if len(self.by_kernel) < HELD_AT_MOST:
-            from playhead_instrumentation.boundaries import unheld
+            from playhead_instrumentation.host import guards
 
-            unheld.watch(self.by_kernel, os.path.dirname(self.now))
+            guards.watch(self.by_kernel, os.path.dirname(self.now))
 
     def _told(self, tape: IndexedTape) -> Told:
         told = replace(self, instance=tape.instance.hex())
@@ -114,7 +115,7 @@ class Replayed:
 
 def _others(tape: IndexedTape) -> Sequence[str]:
     """The instrumentors of others that were active in the recording."""
-    return others.recorded(start_of(tape).get(a.PLAYHEAD_RUN_INSTRUMENTORS))
+    return other_instrumentors.recorded(start_of(tape).get(a.PLAYHEAD_RUN_INSTRUMENTORS))
 
 
 def _running() -> Session:

@@ -28,31 +28,35 @@ from opentelemetry.util._importlib_metadata import (
     entry_points,  # pyright: ignore[reportUnknownVariableType]
 )
 
-from playhead_instrumentation import boundaries, checks, lanes, session
-from playhead_instrumentation.bootstrap import forkserver, span_ids
-from playhead_instrumentation.bootstrap.children import Children, extracted, joins
+from playhead_instrumentation.bootstrap.children import forkserver
+from playhead_instrumentation.bootstrap.children.trace_context import Children, extracted, joins
 from playhead_instrumentation.bootstrap.configuration import settings_of_process
 from playhead_instrumentation.bootstrap.exit_status import end_by_interrupt
-from playhead_instrumentation.bootstrap.exporters import bound_exporters
-from playhead_instrumentation.bootstrap.notices import Notices
-from playhead_instrumentation.bootstrap.providers import unset_idle
 from playhead_instrumentation.bootstrap.recording import Recording
-from playhead_instrumentation.bootstrap.run_root import SERVING, RunRoot, described
-from playhead_instrumentation.boundaries import process_children
-from playhead_instrumentation.boundaries.process_words import AGENT, EXCHANGE, PARENT
-from playhead_instrumentation.drivers.allowed import NOTHING, Allowed
-from playhead_instrumentation.patches import PATCHES, Patches
-from playhead_instrumentation.session import Session
+from playhead_instrumentation.bootstrap.sdk import span_ids
+from playhead_instrumentation.bootstrap.sdk.exporters import bound_exporters
+from playhead_instrumentation.bootstrap.sdk.providers import unset_idle
+from playhead_instrumentation.boundaries import installing
+from playhead_instrumentation.boundaries.process import child_environment
+from playhead_instrumentation.boundaries.process.words import AGENT, EXCHANGE, PARENT
+from playhead_instrumentation.driver.allowed import NOTHING, Allowed
+from playhead_instrumentation.runtime import lanes
+from playhead_instrumentation.runtime.notices import Notices
+from playhead_instrumentation.runtime.patching import PATCHES, Patches
+from playhead_instrumentation.session import session
+from playhead_instrumentation.session.session import Session
+from playhead_instrumentation.spans import checks
 from playhead_instrumentation.spans.calls import keep_calls
+from playhead_instrumentation.spans.run_root import SERVING, RunRoot, described
 from playhead_semconv import attributes as a
 from playhead_semconv.boundaries import BOUNDARIES
 from playhead_semconv.errors import ConfigurationError, PlayheadError
-from playhead_semconv.plans import Plan
-from playhead_semconv.seams import Outlet, Sink
+from playhead_semconv.rerun.plans import Plan
 from playhead_semconv.settings import RECORDED_BY, Settings
+from playhead_semconv.tape.protocols import Outlet, Sink
 
 if TYPE_CHECKING:
-    from playhead_semconv.tapes import IndexedTape
+    from playhead_semconv.tape.indexed_tapes import IndexedTape
 
 OUTLETS = "playhead_outlet"
 """Entry point group of what a record is sent through."""
@@ -146,7 +150,8 @@ def begin_replay(tape: IndexedTape, origin: str, scratch: str) -> None:
 
     ``scratch``: an empty folder for what it writes. RuntimeError where nothing waited.
     """
-    from playhead_instrumentation.boundaries import files_covered, random_state
+    from playhead_instrumentation.boundaries import random_state
+    from playhead_instrumentation.host.files import covered
 
     recording = _recording
     if recording is None or recording.session is None or recording.root is None:
@@ -156,7 +161,7 @@ def begin_replay(tape: IndexedTape, origin: str, scratch: str) -> None:
     running.begin(tape, scratch, _more_of_start(origin))
     root.name, root.attributes = described(recording.settings.agent, running.process.attributes)
     if running.driver.files is not None:
-        files_covered.answered_by(running)
+        covered.answered_by(running)
     random_state.restore(running)
     recording.calls.worker.start()
 
@@ -239,9 +244,9 @@ def _start(
         ended = recording.outlet.span_processor if recording.outlet is not None else SpanProcessor()
         recording.processor.connect(running.sink, partial(_lane, running), ended)
         running.driver.untold = recording.processor.untold
-        boundaries.watch(PATCHES, running)
+        installing.watch(PATCHES, running)
     else:
-        boundaries.watch_clients(PATCHES)
+        installing.watch_clients(PATCHES)
     _watch_children(recording, plumbing)
     if sink is None:
         _load_checks(settings, notices)
@@ -368,5 +373,5 @@ def _watch_children(recording: Recording, plumbing: Patches) -> None:
         return str(said.get(a.PLAYHEAD_PROCESS_PARENT_AGENT) or said.get(a.PLAYHEAD_RUN_AGENT, ""))
 
     whole = recording.root is not None and recording.root.joins
-    process_children.tell(Children(context, instance, agent, whole))
+    child_environment.tell(Children(context, instance, agent, whole))
     plumbing.when_imported("multiprocessing.util", "multiprocessing workers", watch_workers)

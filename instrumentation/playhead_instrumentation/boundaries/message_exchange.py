@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from opentelemetry.trace import SpanKind, Status, StatusCode
 
-from playhead_instrumentation.drivers.exceptions import name_of, record_of
-from playhead_instrumentation.drivers.gate import Turn, running_loop
-from playhead_instrumentation.drivers.verdict import Played, Refused
-from playhead_instrumentation.session import Session
+from playhead_instrumentation.driver.exceptions import name_of, record_of
+from playhead_instrumentation.driver.gate import Turn, running_loop
+from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.session.session import Session
 from playhead_instrumentation.spans.light import note
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ExchangeExhausted, PlayheadError

@@ -6,8 +6,8 @@ import functools
 import random
 from typing import Any, Final
 
-from playhead_instrumentation.patches import Patches, required
-from playhead_instrumentation.session import Session
+from playhead_instrumentation.runtime.patching import Patches, required
+from playhead_instrumentation.session.session import Session
 
 STATE: Final = "entropy/random.state"
 

@@ -6,8 +6,8 @@ import logging
 from typing import Any, TypeVar, cast
 
 from playhead_instrumentation.boundaries import values
-from playhead_instrumentation.lanes import Shadow
-from playhead_instrumentation.session import current
+from playhead_instrumentation.runtime.lanes import Shadow
+from playhead_instrumentation.session.session import current
 
 log = logging.getLogger(__name__)
 

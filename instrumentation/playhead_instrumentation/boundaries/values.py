@@ -32,7 +32,7 @@ from fractions import Fraction
 from time import struct_time
 from typing import Any, Final, NoReturn, cast
 
-from playhead_instrumentation import plain_classes
+from playhead_instrumentation.runtime import plain_classes
 
 TYPE: Final = "$type"
 """The key that marks what is no plain JSON."""

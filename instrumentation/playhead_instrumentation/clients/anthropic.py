@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import Any
 
 from playhead_instrumentation.clients.funnel import Funnel, Operation
-from playhead_instrumentation.patches import PATCHES
+from playhead_instrumentation.runtime.patching import PATCHES
 from playhead_semconv.values import GenAiOperationName, GenAiProviderName
 
 OPERATIONS = (Operation("/v1/messages", GenAiOperationName.CHAT, "anthropic.messages"),)

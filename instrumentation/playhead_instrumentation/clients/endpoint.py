@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from playhead_semconv.providers import provider_at
+from playhead_semconv.genai.providers import provider_at
 from playhead_semconv.values import GenAiProviderName as Provider
 
 BY_CLASS = (

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from opentelemetry import context as otel_context
 
-from playhead_instrumentation.attempts import current_call
 from playhead_instrumentation.clients.endpoint import Endpoints
-from playhead_instrumentation.patches import PATCHES, required
+from playhead_instrumentation.runtime.patching import PATCHES, required
+from playhead_instrumentation.spans.attempts import current_call
 from playhead_instrumentation.spans.call import LogicalCall
 from playhead_instrumentation.spans.calls import current_calls
 

@@ -22,8 +22,8 @@ import blake3
 
 from playhead_instrumentation.redaction.keys import key_of_user
 from playhead_instrumentation.redaction.rules import RULES, Names, Rule, Where
-from playhead_semconv.headers import PLACEHOLDER
-from playhead_semconv.places import Places
+from playhead_semconv.process.moved_folders import Places
+from playhead_semconv.rerun.given_headers import PLACEHOLDER
 from playhead_semconv.secrets import FIELDS, SHAPES, Field, Finder, Shape, Span, is_field, replaced
 from playhead_semconv.secrets.finder import Kind
 from playhead_semconv.secrets.masks import BEGINS, united

@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
-from playhead_instrumentation.boundaries.inbound import BROKEN, END
-from playhead_instrumentation.boundaries.inbound_asgi import TEXT
-from playhead_instrumentation.drivers.driver import Driver
-from playhead_instrumentation.drivers.exceptions import again
-from playhead_instrumentation.drivers.verdict import Played
+from playhead_instrumentation.boundaries.inbound.asgi import TEXT
+from playhead_instrumentation.boundaries.inbound.exchange import BROKEN, END
+from playhead_instrumentation.driver.driver import Driver
+from playhead_instrumentation.driver.exceptions import again
+from playhead_instrumentation.driver.verdict import Played
 from playhead_instrumentation.service.rest import rest
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ErrorRecord, Part
-from playhead_semconv.headers import given
+from playhead_semconv.rerun.given_headers import given
 
 DISCONNECT = "http.disconnect"
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from playhead_instrumentation.boundaries import values
-from playhead_instrumentation.drivers.driver import Driver
-from playhead_instrumentation.drivers.verdict import Played
+from playhead_instrumentation.driver.driver import Driver
+from playhead_instrumentation.driver.verdict import Played
 from playhead_instrumentation.service.rest import rest
 from playhead_semconv.errors import ReplayFailed
 

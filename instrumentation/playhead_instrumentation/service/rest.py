@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-from playhead_instrumentation.drivers.driver import Driver
-from playhead_instrumentation.drivers.real_time import REAL
-from playhead_instrumentation.lanes import Shadow, of_requests
+from playhead_instrumentation.driver.driver import Driver
+from playhead_instrumentation.runtime.lanes import Shadow, of_requests
+from playhead_instrumentation.runtime.real_clock import REAL
 
 LOOK_S = 0.01
 """How often it is looked whether that goes on."""

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from playhead_instrumentation.boundaries.inbound import END
-from playhead_instrumentation.drivers.verdict import Played
+from playhead_instrumentation.boundaries.inbound.exchange import END
+from playhead_instrumentation.driver.verdict import Played
 from playhead_semconv import attributes as a
-from playhead_semconv.headers import given
+from playhead_semconv.rerun.given_headers import given
 
 
 def serve(app: Any, played: Played, headers: Mapping[str, str]) -> None:

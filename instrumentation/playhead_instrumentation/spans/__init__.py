@@ -1,1 +1,1 @@
-"""Spans of logical calls: started on the caller's path, ended off it when the answer is whole."""
+"""Spans of the run and of its logical calls: started on the caller's path, ended off it."""

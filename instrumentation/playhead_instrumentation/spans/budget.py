@@ -12,7 +12,7 @@ from typing import Any
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, Fact, digest_of
-from playhead_semconv.seams import Sink
+from playhead_semconv.tape.protocols import Sink
 from playhead_semconv.wire import CONTENT_ATTRIBUTES
 
 PART_BYTES = 1 << 20

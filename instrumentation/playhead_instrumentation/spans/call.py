@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from opentelemetry import trace
 from opentelemetry.context import Context
 
-from playhead_instrumentation.attempts import Attempt
+from playhead_instrumentation.spans.attempts import Attempt
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,14 +25,14 @@ from typing import Any
 
 from opentelemetry.trace import StatusCode
 
-from playhead_instrumentation.attempts import Attempt
+from playhead_instrumentation.spans.attempts import Attempt
 from playhead_instrumentation.spans.budget import fit
 from playhead_instrumentation.spans.call import LogicalCall
 from playhead_instrumentation.spans.light import note
 from playhead_instrumentation.spans.processor import end_span
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import EndedHow, ErrorRecord
-from playhead_semconv.seams import Sink
+from playhead_semconv.tape.protocols import Sink
 from playhead_semconv.wire import CONTENT_ATTRIBUTES, Derived, PrefixCache, WireResponse, derive
 
 TRUNCATED = "truncated_response"

@@ -20,7 +20,7 @@ from opentelemetry.sdk import trace as sdk_trace
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from playhead_semconv.native import make_lock
+from playhead_semconv.process.interpreter_threads import make_lock
 
 log = logging.getLogger(__name__)
 

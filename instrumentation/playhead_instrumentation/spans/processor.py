@@ -13,14 +13,15 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor
 from opentelemetry.trace import SpanKind
 
-from playhead_instrumentation import at_fork, checks
-from playhead_instrumentation.apart import apart
+from playhead_instrumentation.runtime import at_fork
+from playhead_instrumentation.runtime.own_waits import apart
+from playhead_instrumentation.spans import checks
 from playhead_instrumentation.spans.light import LightSpan
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
-from playhead_semconv.seams import Sink
-from playhead_semconv.starts import MOST_STARTS, carried
+from playhead_semconv.tape.protocols import Sink
+from playhead_semconv.tape.span_starts import MOST_STARTS, carried
 
 log = logging.getLogger(__name__)
 

@@ -13,9 +13,9 @@ import weakref
 from collections import deque
 from typing import Protocol
 
-from playhead_instrumentation import at_fork
-from playhead_instrumentation.apart import apart
-from playhead_semconv.native import Bell, Changes, Thread, get_ident, make_lock
+from playhead_instrumentation.runtime import at_fork
+from playhead_instrumentation.runtime.own_waits import apart
+from playhead_semconv.process.interpreter_threads import Bell, Changes, Thread, get_ident, make_lock
 
 log = logging.getLogger(__name__)
 

@@ -14,16 +14,16 @@ from pathlib import Path
 
 import msgspec
 
-from playhead_receiver.indexing import Indexer
-from playhead_receiver.intake.apart import Apart
+from playhead_receiver.host.writer_lock import WriterLock
 from playhead_receiver.intake.budget import Budget
 from playhead_receiver.intake.export import Counted, Intake
-from playhead_receiver.keeping import Keeper
-from playhead_receiver.lock import WriterLock
+from playhead_receiver.intake.reading_process import Apart
+from playhead_receiver.maintenance.indexer import Indexer
+from playhead_receiver.maintenance.keeper import Keeper
 from playhead_receiver.store import Upkeep, open_store
-from playhead_receiver.store.history import History
-from playhead_receiver.store.naming import place_of_tenant
-from playhead_receiver.store.retention import Policy
+from playhead_receiver.store.keeping.retention import Policy
+from playhead_receiver.store.keeping.service_history import History
+from playhead_receiver.store.runs.naming import place_of_tenant
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_semconv.errors import StoreError
 

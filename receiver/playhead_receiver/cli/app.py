@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from playhead_receiver.cli.bisecting import STOPS, is_bisecting
-from playhead_receiver.cli.child import die_as
 from playhead_receiver.cli.failures import PIPE_CLOSED, exit_status, show_failure
 from playhead_receiver.cli.options import Verbs
+from playhead_receiver.cli.running.bisecting import STOPS, is_bisecting
+from playhead_receiver.cli.running.child_process import die_as
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import nearest
 

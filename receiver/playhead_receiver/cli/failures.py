@@ -9,7 +9,7 @@ import traceback
 import click
 
 from playhead_semconv.errors import PlayheadError
-from playhead_semconv.visible import visible
+from playhead_semconv.untrusted.shown_text import visible
 
 SCHEMA_VERSION = 1
 PIPE_CLOSED = 141

@@ -11,7 +11,7 @@ import click
 
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.views.words import ASCII
-from playhead_semconv.visible import hidden_at
+from playhead_semconv.untrusted.shown_text import hidden_at
 
 if TYPE_CHECKING:
     from rich.text import Text

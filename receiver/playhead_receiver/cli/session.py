@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from playhead_receiver.command_name import command_name
-from playhead_semconv.visible import visible
+from playhead_receiver.host.command_name import command_name
+from playhead_semconv.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,7 +60,7 @@ class Session:
     @property
     def store_name(self) -> str:
         """What that is called in messages."""
-        from playhead_receiver.store.naming import place_name
+        from playhead_receiver.store.runs.naming import place_name
 
         return place_name(self.settings.store) if self.settings.store else str(self.data_dir)
 

@@ -9,8 +9,8 @@ from functools import cached_property
 
 import msgspec
 
-from playhead_receiver.store.protocol import Store
-from playhead_replay.custody import origin_of
+from playhead_receiver.store.protocol.store import Store
+from playhead_replay.tape_files.custody import origin_of
 from playhead_semconv.custody import (
     Link,
     Part,
@@ -23,10 +23,10 @@ from playhead_semconv.custody import (
 )
 from playhead_semconv.custody.account import Account
 from playhead_semconv.custody.chain import pieces
+from playhead_semconv.custody.number_ranges import merged, outside
 from playhead_semconv.facts import Fact
-from playhead_semconv.ranges import merged, outside
-from playhead_semconv.seams import Tape
-from playhead_semconv.slices import SlicedTape
+from playhead_semconv.tape.protocols import Tape
+from playhead_semconv.tape.slices import SlicedTape
 
 
 @dataclass
@@ -43,7 +43,7 @@ class _Process:
 
 
 class Chains:
-    """Keeps the chains of a stored run while its file is written: a `Keeper` of `tapefile`."""
+    """Keeps the chains of a stored run while its file is written: a `Keeper` of `tape_file`."""
 
     def __init__(self, store: Store, tapes: Sequence[Tape], named: Sequence[Tape]) -> None:
         """``tapes`` as they are stored, ``named`` as they are written."""

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead_replay.custody import Chained
-from playhead_replay.tapefile import Keeper, TapeFile
+from playhead_replay.tape_files.custody import Chained
+from playhead_replay.tape_files.tape_file import Keeper, TapeFile
 from playhead_semconv.custody import Link, Part, Signature, Signed, signed_bytes, signed_of
 from playhead_semconv.errors import CorruptTape, UsageError
 from playhead_semconv.facts import Fact
@@ -29,7 +29,7 @@ _MADE_BY = "make one: ssh-keygen -t ed25519 -f playhead-key"
 
 
 class Signing:
-    """Signs what another keeper keeps: a `Keeper` of `tapefile`."""
+    """Signs what another keeper keeps: a `Keeper` of `tape_file`."""
 
     def __init__(self, keeper: Keeper, key: Ed25519PrivateKey, trace_id: str) -> None:
         """``trace_id``: of the run that the file holds."""

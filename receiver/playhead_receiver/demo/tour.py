@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from playhead_receiver.command_name import command_name
 from playhead_receiver.demo.provider import Provider
 from playhead_receiver.demo.shell import SDKS, Shell, agents_dir, require, say
 from playhead_receiver.demo.trap import Trap
+from playhead_receiver.host.command_name import command_name
 
 AGENTS = ("weather_agent.py", "research_agent.py", "refund_agent.py")
 

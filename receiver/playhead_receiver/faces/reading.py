@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterator, Sequence
 
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
-from playhead_receiver.derive import Deriver, span_of
 from playhead_receiver.faces.capping import Cap
 from playhead_receiver.faces.spans import Seen, SeenTrace, seen_of
 from playhead_receiver.store import Query, RunSummary, Upkeep
-from playhead_receiver.store.costs import NANO, cost_of
-from playhead_receiver.store.fold import token_bearers
-from playhead_receiver.store.keys import Need
+from playhead_receiver.store.runs.attribute_keys import Need
+from playhead_receiver.store.runs.costs import NANO, cost_of
+from playhead_receiver.store.runs.summary_fold import token_bearers
+from playhead_receiver.store.spans.whole_spans import Deriver, span_of
 from playhead_semconv import attributes as a
 
 LONGEST_NS = 24 * 3600 * 10**9
@@ -86,7 +86,7 @@ class Traces:
     ) -> Iterator[RunSummary]:
         """Runs that have anything in this span of time, newest first. Stops when it takes too long.
 
-        ``needs``: only those that may have what is needed (`store.keys`).
+        ``needs``: only those that may have what is needed (`store.runs.attribute_keys`).
         """
         until = time.monotonic() + PATIENCE_S
         having = self.store.having(needs) if needs else None

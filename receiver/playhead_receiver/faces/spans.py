@@ -10,7 +10,7 @@ import msgspec
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_semconv import attributes as a
-from playhead_semconv.dialects import attributes_in_our_words, says_messages
+from playhead_semconv.genai.other_conventions import attributes_in_our_words, says_messages
 from playhead_semconv.otlp import attributes_of
 
 LARGE_BYTES = 1024

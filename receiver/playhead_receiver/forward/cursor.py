@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from playhead_receiver.durable import keep
+from playhead_receiver.host.durable_files import keep
 from playhead_semconv.errors import StoreUnavailable
 from playhead_semconv.facts import digest_of
 

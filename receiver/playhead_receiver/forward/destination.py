@@ -11,8 +11,8 @@ import msgspec
 
 from playhead_exporter.shipping.trust import Trust
 from playhead_receiver.access.tokens import TENANT
-from playhead_receiver.listening import is_loopback
-from playhead_receiver.store.retention import size_of
+from playhead_receiver.host.listening import is_loopback
+from playhead_receiver.store.keeping.retention import size_of
 from playhead_semconv.errors import ConfigurationError
 
 WORDS = (

@@ -18,13 +18,13 @@ from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_exporter.shipping.endpoint import Signal
-from playhead_receiver.derive import Deriver
 from playhead_receiver.forward.cursor import CursorFile
 from playhead_receiver.forward.delivery import Counts, Delivery, Say, bounded, say_nothing
 from playhead_receiver.forward.destination import Destination
 from playhead_receiver.forward.sampling import Sampler
 from playhead_receiver.forward.trimming import Trimmer
-from playhead_receiver.store.protocol import Change, Store, StoredSpan
+from playhead_receiver.store.protocol.store import Change, Store, StoredSpan
+from playhead_receiver.store.spans.whole_spans import Deriver
 from playhead_semconv.errors import PlayheadError, StoreUnavailable
 from playhead_semconv.facts import Fact
 from playhead_semconv.otlp import pack, resource_logs

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from playhead_exporter.shipping.endpoint import Signal
-from playhead_receiver.durable import keep
 from playhead_receiver.forward.cursor import FOLDER
+from playhead_receiver.host.durable_files import keep
 from playhead_semconv.errors import StoreUnavailable
 from playhead_semconv.facts import digest_of
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from playhead_receiver.store.protocol import Store
-from playhead_receiver.store.share import of_share
+from playhead_receiver.store.keeping.share_of_traces import of_share
+from playhead_receiver.store.protocol.store import Store
 from playhead_semconv.errors import RunUnknown
 
 FIRST_LOOK_S = 1.0

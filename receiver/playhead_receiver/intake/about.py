@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 
 from playhead_semconv.facts import SCHEMA_VERSION
-from playhead_semconv.window_request import VERSION
+from playhead_semconv.otlp_bytes.window_request import VERSION
 
 SERVICE, METHOD = "playhead.v1.Receiver", "About"
 """Of the call over gRPC, whose answer is the JSON that HTTP gives."""

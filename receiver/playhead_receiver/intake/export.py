@@ -27,12 +27,12 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 from opentelemetry.proto.resource.v1.resource_pb2 import Resource
 
-from playhead_receiver.intake.apart import Apart
 from playhead_receiver.intake.budget import Budget
+from playhead_receiver.intake.reading_process import Apart
 from playhead_receiver.intake.spans import Rejections, check_scope, read_envelope, read_spans
-from playhead_receiver.span_view import Envelope, request_of
-from playhead_receiver.store.prepare import Prepared
-from playhead_receiver.store.protocol import Batch, ReadSpan, Store
+from playhead_receiver.store.protocol.store import Batch, ReadSpan, Store
+from playhead_receiver.store.spans.span_view import Envelope, request_of
+from playhead_receiver.store.writing.prepare import Prepared
 from playhead_semconv import attributes as a
 from playhead_semconv.custody import Link
 from playhead_semconv.errors import MalformedOtlp, StoreError
@@ -45,7 +45,7 @@ from playhead_semconv.otlp import (
     unpack_record,
     unpack_window,
 )
-from playhead_semconv.shapes import check_shape
+from playhead_semconv.tape.fact_shapes import check_shape
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

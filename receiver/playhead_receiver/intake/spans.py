@@ -9,8 +9,8 @@ import msgspec
 from google.protobuf.message import DecodeError
 from opentelemetry.proto.common.v1.common_pb2 import InstrumentationScope
 
-from playhead_receiver.span_view import Envelope, parse_span, resource_summary, surroundings
-from playhead_receiver.store.protocol import Place, ReadSpan
+from playhead_receiver.store.protocol.store import Place, ReadSpan
+from playhead_receiver.store.spans.span_view import Envelope, parse_span, resource_summary, surroundings
 from playhead_semconv.errors import MalformedOtlp
 
 MOST_REJECTED = 50_000

@@ -12,8 +12,8 @@ from playhead_receiver.access import Audit, Caller, House, Scope
 from playhead_receiver.access.audit import Action
 from playhead_receiver.query.serving import Serving
 from playhead_receiver.query.tree import Trees
-from playhead_receiver.references import References
 from playhead_receiver.store import RunSummary, Upkeep
+from playhead_receiver.store.content.references import References
 from playhead_semconv.errors import UsageError
 
 NO_REFERENCES = References()

@@ -10,8 +10,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_receiver.query.models import Missing, RunItem, SpanLine
 from playhead_receiver.query.tree import Line
-from playhead_receiver.span_view import open_frame, parse_span, resource_summary, words_of
 from playhead_receiver.store import RunSummary, Store
+from playhead_receiver.store.spans.span_view import open_frame, parse_span, resource_summary, words_of
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import PlayheadError
 from playhead_semconv.otlp import attributes_of

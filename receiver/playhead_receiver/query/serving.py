@@ -9,7 +9,7 @@ import msgspec
 from playhead_receiver.access import Audit, Guard, Tenants
 from playhead_receiver.faces.shown import Shown
 from playhead_receiver.query.tree import Trees
-from playhead_receiver.references import References
+from playhead_receiver.store.content.references import References
 
 MOST_LIVE = 64
 """Live streams at once."""

@@ -10,7 +10,7 @@ import msgspec
 
 from playhead_receiver.query.problems import NotFound
 from playhead_receiver.store import Store
-from playhead_receiver.store.fold import SpanRow
+from playhead_receiver.store.runs.summary_fold import SpanRow
 
 TREES_KEPT = 4
 

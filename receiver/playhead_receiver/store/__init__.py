@@ -6,9 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from playhead_receiver.lock import WriterLock
-from playhead_receiver.store.listing import place_of
-from playhead_receiver.store.protocol import (
+from playhead_receiver.host.writer_lock import WriterLock
+from playhead_receiver.store.protocol.store import (
     Batch,
     Change,
     Query,
@@ -20,14 +19,15 @@ from playhead_receiver.store.protocol import (
     StoredSpan,
     StoredTape,
 )
+from playhead_receiver.store.protocol.upkeep import Deleted, Finding, Hit, Lag, Upkeep
+from playhead_receiver.store.runs.listing import place_of
 from playhead_receiver.store.sqlite import SqliteStore
 from playhead_receiver.store.sqlite.backup import restore
 from playhead_receiver.store.sqlite.schema import FILE, is_older
-from playhead_receiver.store.upkeep import Deleted, Finding, Hit, Lag, Upkeep
 from playhead_semconv.errors import ConfigurationError, StoreUnavailable
 
 if TYPE_CHECKING:
-    from playhead_receiver.references import References
+    from playhead_receiver.store.content.references import References
 
 __all__ = [
     "Batch",

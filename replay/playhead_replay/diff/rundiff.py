@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 from playhead_replay.diff.alignment import Pair, align, moved
 from playhead_replay.diff.side import Seen, Side
-from playhead_replay.prices import Cost
-from playhead_replay.run import Run
+from playhead_replay.run.prices import Cost
+from playhead_replay.run.run import Run
 from playhead_semconv.difference import Difference, body_differences, json_differences, text_difference
 from playhead_semconv.errors import TapeMissing
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from playhead_replay.diff.rundiff import SCHEMA_VERSION, Totals
 from playhead_replay.diff.side import Side
-from playhead_replay.run import Run
+from playhead_replay.run.run import Run
 
 
 @dataclass(frozen=True, slots=True)

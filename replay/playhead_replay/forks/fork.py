@@ -6,26 +6,20 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from playhead_replay.exchanges import RecordedExchange
-from playhead_replay.forks.answer import edited_answer
-from playhead_replay.forks.cut import CutTape, end_of_life, unanswered
-from playhead_replay.forks.edits import (
-    REQUEST,
-    RESPONSE,
-    STATE,
-    TOOL_RESULT,
-    last_tool_message,
-)
+from playhead_replay.forks.cut_tape import CutTape, end_of_life, unanswered
+from playhead_replay.forks.edited_answer import edited_answer
+from playhead_replay.forks.edits_in_words import REQUEST, RESPONSE, STATE, TOOL_RESULT, last_tool_message
 from playhead_replay.forks.resume import Decide, decisions, reopened, run_id
-from playhead_replay.launch import require_whole
-from playhead_replay.run import Run
-from playhead_replay.states import State
-from playhead_replay.steps import Step
-from playhead_semconv.edits import applied
+from playhead_replay.launch.replaying import require_whole
+from playhead_replay.run.exchanges import RecordedExchange
+from playhead_replay.run.run import Run
+from playhead_replay.run.states import State
+from playhead_replay.run.steps import Step
 from playhead_semconv.errors import UsageError
-from playhead_semconv.plans import Edit, Plan, Reopen, Unknown
-from playhead_semconv.seams import Tape
-from playhead_semconv.states import edited
+from playhead_semconv.rerun.edits import applied
+from playhead_semconv.rerun.plans import Edit, Plan, Reopen, Unknown
+from playhead_semconv.rerun.state_documents import edited
+from playhead_semconv.tape.protocols import Tape
 
 
 def fork_of(

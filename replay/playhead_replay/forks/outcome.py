@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from playhead_replay.exchanges import RecordedExchange
-from playhead_replay.run import Run
+from playhead_replay.run.exchanges import RecordedExchange
+from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fidelity

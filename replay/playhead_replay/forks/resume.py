@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 
-from playhead_replay.exchanges import RecordedExchange, exchanges_of
-from playhead_replay.forks.cut import CutTape, end_of_life, is_fork, is_worker, unanswered
-from playhead_replay.launch import require_whole
-from playhead_replay.run import Run, held
+from playhead_replay.forks.cut_tape import CutTape, end_of_life, is_fork, is_worker, unanswered
+from playhead_replay.launch.replaying import require_whole
+from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
+from playhead_replay.run.run import Run, held
 from playhead_semconv.boundaries import had
-from playhead_semconv.connections import STDIO, is_server, may_not_repeat
 from playhead_semconv.errors import UsageError
-from playhead_semconv.plans import Plan, Reopen, Unknown
-from playhead_semconv.seams import Tape
+from playhead_semconv.rerun.held_connections import STDIO, is_server, may_not_repeat
+from playhead_semconv.rerun.plans import Plan, Reopen, Unknown
+from playhead_semconv.tape.protocols import Tape
 
 CHANGES = ("files", "sqlite")
 """Boundaries that know what a run has changed."""
@@ -52,7 +52,7 @@ def resume_of(
 
 
 def decisions(open: list[RecordedExchange], decide: Decide) -> dict[str, Unknown]:
-    """By exchange id, for what writes. Of forks and workers `forked.forked_of` decides."""
+    """By exchange id, for what writes. Of forks and workers `forked_processes.forked_of` decides."""
     return {
         str(one.exchange.id): decide(one)
         for one in open

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from playhead_replay.command import Command
-from playhead_replay.launch import child_environment, interpreter_for, laid_headers
-from playhead_replay.surroundings import moved
-from playhead_replay.tapefile import write_tape_file
+from playhead_replay.launch.replaying import child_environment, interpreter_for, laid_headers
+from playhead_replay.launch.surroundings import moved
+from playhead_replay.run.command import Command
+from playhead_replay.tape_files.tape_file import write_tape_file
 from playhead_semconv.errors import UsageError
-from playhead_semconv.plans import Plan, write_plan
-from playhead_semconv.seams import Tape
+from playhead_semconv.rerun.plans import Plan, write_plan
+from playhead_semconv.tape.protocols import Tape
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,8 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import PathOutside, TapeError, UsageError
 from playhead_semconv.facts import Fact
-from playhead_semconv.inside import below, inside
-from playhead_semconv.seams import Tape
+from playhead_semconv.tape.protocols import Tape
+from playhead_semconv.untrusted.safe_paths import below, inside
 
 LINKED = frozenset((".venv", "venv", "node_modules", ".tox"))
 """Folders that are not the run's work: the fork shares them."""

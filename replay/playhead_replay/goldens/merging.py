@@ -9,9 +9,9 @@ import msgspec
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, ExchangeId, Fact
-from playhead_semconv.folds import fold_exchanges
-from playhead_semconv.seams import Tape
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tape.folds import fold_exchanges
+from playhead_semconv.tape.indexed_tapes import MemoryTape
+from playhead_semconv.tape.protocols import Tape
 
 
 def answered(recorded: Iterable[Tape], now: Tape) -> MemoryTape:

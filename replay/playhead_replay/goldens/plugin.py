@@ -18,17 +18,17 @@ from typing import Any, Literal, TypeAlias, cast
 
 import pytest
 
-from playhead_replay.goldens.file import read_golden, write_golden
+from playhead_replay.goldens.golden_file import read_golden, write_golden
 from playhead_replay.goldens.merging import answered, below
 from playhead_replay.goldens.places import FOLDER, own_name, place_of
 from playhead_replay.goldens.replayed import Expectation, Replayed, failure
-from playhead_replay.launch import Replay, replay
-from playhead_replay.report import Report
-from playhead_replay.run import Run
-from playhead_replay.tapefile import COMPRESSED, SUFFIX, read_tape_file, read_unfinished
-from playhead_replay.warm import Warm
+from playhead_replay.launch.replaying import Replay, replay
+from playhead_replay.launch.warm_processes import Warm
+from playhead_replay.report.report import Report
+from playhead_replay.run.run import Run
+from playhead_replay.tape_files.tape_file import COMPRESSED, SUFFIX, read_tape_file, read_unfinished
 from playhead_semconv.errors import PlayheadError, ReplayFailed, TapeMissing
-from playhead_semconv.visible import visible
+from playhead_semconv.untrusted.shown_text import visible
 
 Event: TypeAlias = Literal["used", "created", "updated"]
 PROPERTY = "playhead"

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any, Literal, NoReturn
 
 from playhead_replay.diff.side import Side
-from playhead_replay.exchanges import exchanges_of
-from playhead_replay.matching import match
-from playhead_replay.messages import Messages, derived_attributes
-from playhead_replay.prices import Cost, cost_of
-from playhead_replay.report import Divergence, Report
-from playhead_replay.run import Run
-from playhead_replay.steps import Step
+from playhead_replay.report.matching import match
+from playhead_replay.report.report import Divergence, Report
+from playhead_replay.run.exchanges import exchanges_of
+from playhead_replay.run.messages import Messages, derived_attributes
+from playhead_replay.run.prices import Cost, cost_of
+from playhead_replay.run.run import Run
+from playhead_replay.run.steps import Step
 from playhead_semconv import attributes as a
-from playhead_semconv.counts import count_in
 from playhead_semconv.facts import Fidelity
-from playhead_semconv.states import at
-from playhead_semconv.visible import visible
+from playhead_semconv.rerun.state_documents import at
+from playhead_semconv.untrusted.counts import count_in
+from playhead_semconv.untrusted.shown_text import visible
 
 LINES = 40
 """Lines of a failure that are shown; the rest is in the tape that was kept."""

@@ -21,9 +21,9 @@ from playhead_semconv.custody.chain import (
     joined,
     said_of,
 )
+from playhead_semconv.custody.number_ranges import Ranges, extend, merged, outside, within
 from playhead_semconv.errors import CorruptTape
 from playhead_semconv.facts import Fact
-from playhead_semconv.ranges import Ranges, extend, merged, outside, within
 
 COMPARED = 64
 """Facts that differ and are held against one another's places, to tell which were swapped."""

@@ -13,7 +13,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import SCHEMA_VERSION, Content, Fact
 from playhead_semconv.otlp.values import set_attributes
-from playhead_semconv.window_request import SCOPE
+from playhead_semconv.otlp_bytes.window_request import SCOPE
 
 MAX_EVENT_BYTES = 2 * 1024 * 1024
 """No log record of coalesced facts exceeds this."""

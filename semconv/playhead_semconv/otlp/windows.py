@@ -18,11 +18,11 @@ from playhead_semconv import events as e
 from playhead_semconv.custody import DIGEST_BYTES, Link, said_of
 from playhead_semconv.errors import CorruptTape, MalformedOtlp
 from playhead_semconv.facts import Content, Fact
-from playhead_semconv.frames import Scan, SpanRecord, decoded, next_frame
 from playhead_semconv.otlp.unpack import KNOWN
-from playhead_semconv.otlp_bytes import INT64_MAX, INT64_MIN
-from playhead_semconv.shapes import check_shape
-from playhead_semconv.window_request import WINDOW_BYTES, window_record
+from playhead_semconv.otlp_bytes.values import INT64_MAX, INT64_MIN
+from playhead_semconv.otlp_bytes.window_request import WINDOW_BYTES, window_record
+from playhead_semconv.tape.fact_shapes import check_shape
+from playhead_semconv.tape.frames import Scan, SpanRecord, decoded, next_frame
 
 COMPRESSED_BYTES = WINDOW_BYTES + WINDOW_BYTES // 2
 """No window is longer than that on its way."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from playhead_semconv.headers import PLACEHOLDER
+from playhead_semconv.rerun.given_headers import PLACEHOLDER
 
 BEGINS: Final = b"*redact"
 SHORTEST_BYTES: Final = len(BEGINS)

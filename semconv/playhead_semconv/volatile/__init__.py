@@ -4,7 +4,7 @@ A replay of a tape without clocks and entropy asks what the recorded run asked, 
 instants in it. Here is what can be computed of that without the process: which *form* a text has, where
 two requests differ (`compare`, asked with `Evidence`), and whether they are equal up to given *pairs* of
 a recorded value and the one of now (`verify`). Which values were handed out, the process that replays
-knows (`playhead_instrumentation.drivers.volatile`).
+knows (`playhead_instrumentation.determinism.volatile`).
 
 Instants and durations have a rule of their own. They are not one to one: two reads of a real clock may
 say the same where those of a virtual clock differ, and the other way round. So each stands for itself:

@@ -9,13 +9,13 @@ import msgspec
 
 from playhead_semconv import attributes as names
 from playhead_semconv.facts import Value
-from playhead_semconv.messages import to_json
-from playhead_semconv.wire.anthropic_messages import AnthropicMessages
+from playhead_semconv.genai.messages import to_json
+from playhead_semconv.wire.anthropic.messages import AnthropicMessages
 from playhead_semconv.wire.dialect import Dialect, Fold, error_of
 from playhead_semconv.wire.encodings import decode_body, header
-from playhead_semconv.wire.openai_chat import OpenAIChat
-from playhead_semconv.wire.openai_embeddings import OpenAIEmbeddings
-from playhead_semconv.wire.openai_responses import OpenAIResponses
+from playhead_semconv.wire.openai.chat import OpenAIChat
+from playhead_semconv.wire.openai.embeddings import OpenAIEmbeddings
+from playhead_semconv.wire.openai.responses import OpenAIResponses
 from playhead_semconv.wire.prefix import PrefixCache
 from playhead_semconv.wire.reading import Object, parse, text
 from playhead_semconv.wire.request import Request, read_request

@@ -13,7 +13,7 @@ import msgspec
 
 from playhead_semconv import attributes as names
 from playhead_semconv.facts import Value
-from playhead_semconv.messages import InputMessage, OutputMessage, Part, ToolDefinition
+from playhead_semconv.genai.messages import InputMessage, OutputMessage, Part, ToolDefinition
 from playhead_semconv.wire.reading import Object, integer, mapping, rest, text
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from urllib.parse import unquote_to_bytes
 
-from playhead_semconv.messages import Blob, Uri
+from playhead_semconv.genai.messages import Blob, Uri
 
 _MODALITIES = ("image", "video", "audio")
 _AUDIO = {"mp3": "audio/mpeg", "pcm16": "audio/pcm", "g711_ulaw": "audio/basic"}

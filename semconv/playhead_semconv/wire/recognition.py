@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from playhead_semconv import attributes as names
 from playhead_semconv.facts import Value
-from playhead_semconv.providers import provider_at
+from playhead_semconv.genai.providers import provider_at
 from playhead_semconv.wire.derive import Derived, wire_of
 from playhead_semconv.wire.reading import Object, parse
 

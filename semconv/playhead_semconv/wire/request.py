@@ -9,7 +9,7 @@ import msgspec
 
 from playhead_semconv import attributes as names
 from playhead_semconv.facts import Value
-from playhead_semconv.messages import encode, encode_one
+from playhead_semconv.genai.messages import encode, encode_one
 from playhead_semconv.wire.dialect import Dialect
 from playhead_semconv.wire.prefix import SENTINEL, Known, PrefixCache, array_start
 from playhead_semconv.wire.reading import Object, parse, sequence

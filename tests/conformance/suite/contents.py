@@ -13,7 +13,7 @@ from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape, TapeError
 from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
-from playhead_semconv.folds import fold_exchanges
+from playhead_semconv.tape.folds import fold_exchanges
 
 
 class Contents(OnEngine):

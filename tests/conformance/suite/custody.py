@@ -16,8 +16,8 @@ from support.handmade import INSTANCE, TRACE
 from support.serving import service_facts, trace_of
 
 from playhead_receiver.store import Batch, Finding, Upkeep
-from playhead_receiver.store.prepare import bare_run, pack_bare
-from playhead_receiver.store.sql.links import links_of
+from playhead_receiver.store.sql.tables.chain_links import links_of
+from playhead_receiver.store.writing.prepare import bare_run, pack_bare
 from playhead_semconv import events as e
 from playhead_semconv.custody import Link, What, fact_digest, said_of
 from playhead_semconv.custody.account import Account

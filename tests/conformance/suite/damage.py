@@ -11,7 +11,7 @@ from conformance.suite.base import OnEngine
 from support.batches import span_of
 
 from playhead_receiver.store import Batch, Finding, Query, Upkeep
-from playhead_receiver.store.retention import Policy, apply
+from playhead_receiver.store.keeping.retention import Policy, apply
 from playhead_semconv.errors import CorruptTape
 from playhead_semconv.facts import Content, Fact
 

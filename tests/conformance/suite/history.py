@@ -15,17 +15,17 @@ from conformance.engines import ENGINES
 from conformance.suite.base import OnEngine
 from support.batches import span_of
 
-from playhead_instrumentation.drivers.bodies import Bodies
+from playhead_instrumentation.driver.bodies import Bodies
 from playhead_receiver.store import Batch, Query, Store, Upkeep
-from playhead_receiver.store.history import History
+from playhead_receiver.store.keeping.service_history import History
 from playhead_receiver.store.sql.history import measured
-from playhead_replay.run import Run
+from playhead_replay.run.run import Run
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
-from playhead_semconv.slices import slice_of
-from playhead_semconv.starts import carried
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tape.indexed_tapes import MemoryTape
+from playhead_semconv.tape.slices import slice_of
+from playhead_semconv.tape.span_starts import carried
 
 SERVICE, PROCESS = b"\x51" * 16, b"\x52" * 16
 MAIN, WORKER = 7, 8

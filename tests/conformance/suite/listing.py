@@ -11,7 +11,7 @@ from support.batches import START_NS, span_of
 from support.handmade import ROOT, TRACE, HandMade, span_id
 
 from playhead_receiver.store import Batch, Query, RunSummary, Sort, Store, place_of
-from playhead_receiver.store.listing import measure_of
+from playhead_receiver.store.runs.listing import measure_of
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import RunAmbiguous, RunUnknown, UsageError

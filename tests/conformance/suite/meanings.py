@@ -10,9 +10,9 @@ from conformance.suite.base import OnEngine, batch_of, recorded_run, run_of
 from support.handmade import ROOT, TRACE, HandMade, span_id
 from support.leftout import attributes
 
-from playhead_receiver.derive import span_of, whole_span
-from playhead_receiver.meaning import Meanings
+from playhead_receiver.maintenance.unnamed_calls import Meanings
 from playhead_receiver.store import Upkeep
+from playhead_receiver.store.spans.whole_spans import span_of, whole_span
 from playhead_semconv import attributes as a
 from playhead_semconv.facts import ExchangeId
 

@@ -13,8 +13,8 @@ from support.serving import service_facts, trace_of
 
 from playhead_receiver.store import Batch, Store, Upkeep
 from playhead_semconv.facts import Content
-from playhead_semconv.slices import slice_of
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tape.indexed_tapes import MemoryTape
+from playhead_semconv.tape.slices import slice_of
 
 
 class Services(OnEngine):

@@ -10,8 +10,8 @@ from conformance.suite.base import OnEngine
 from support.batches import span_of
 
 from playhead_receiver.store import Batch, Query, Upkeep
-from playhead_receiver.store.retention import Policy, apply
-from playhead_receiver.store.upkeep import FLAGGED, HELD, TEST
+from playhead_receiver.store.keeping.retention import Policy, apply
+from playhead_receiver.store.protocol.upkeep import FLAGGED, HELD, TEST
 
 
 def trace(number: int) -> bytes:

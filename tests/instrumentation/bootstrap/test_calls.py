@@ -6,7 +6,7 @@ import pytest
 
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.starts import starts_of
+from playhead_semconv.tape.span_starts import starts_of
 
 RECORD = ("python", "-m", "playhead_instrumentation", "record")
 

@@ -12,7 +12,7 @@ from playhead_semconv.boundaries import BOUNDARIES, LEVELS, Boundary, selected
 OURS = "playhead"
 ROOM = "playhead_instrumentation"
 
-SHARED = f"{ROOM}.boundaries.process_blocked"
+SHARED = f"{ROOM}.boundaries.process.blocked"
 """Installer of a level that also holds what every recording says of a process that it starts itself."""
 
 LOADED = """
@@ -63,11 +63,8 @@ def test_what_a_level_does_not_ask_for_is_not_imported(program, level: str):
 
 def test_a_recording_of_exchanges_starts_without_what_makes_others_exact_and_what_reads_bodies(program):
     found = loaded(program)
-    for name in ("workspace", "databases", "hashes", "drivers.files", "drivers.wakes", "drivers.quiet"):
-        assert f"{ROOM}.{name}" not in found, name
-    assert {one for one in found if one.startswith(f"{ROOM}.drivers.") and "gate" in one} == {
-        f"{ROOM}.drivers.gate"
-    }
+    exact = (f"{ROOM}.determinism", f"{ROOM}.host", f"{ROOM}.playback")
+    assert [one for one in found if one.startswith(exact)] == []
     assert not [one for one in found if one.startswith("playhead_semconv.wire")]
 
 
@@ -78,7 +75,7 @@ def test_a_recording_starts_without_what_compares_a_replay_with_it(program, leve
         "playhead_semconv.volatile",
         "playhead_semconv.difference",
         "difflib",
-        f"{ROOM}.drivers.player",
+        f"{ROOM}.playback",
     )
     assert [one for one in found if one.startswith(comparing)] == []
 

@@ -144,7 +144,7 @@ def test_names_of_the_table_switch_them_off_and_on(program, environ, absent, pre
 
 WRAPPED = """
 import functools, os, random, threading, time, logging
-from playhead_instrumentation.native import behind
+from playhead_instrumentation.runtime.native import behind
 
 def around(owner, name):
     original = getattr(owner, name)

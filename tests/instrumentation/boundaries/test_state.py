@@ -10,11 +10,12 @@ import pydantic
 from support.sessions import record, replay
 
 import playhead
-from playhead_replay import Run, compare
-from playhead_replay.states import state_differences
-from playhead_semconv.plans import Edit, Plan
+from playhead_replay import Run
+from playhead_replay.report import compare
+from playhead_replay.run.states import state_differences
+from playhead_semconv.rerun.plans import Edit, Plan
 from playhead_semconv.settings import Settings
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 
 class Memory(pydantic.BaseModel):

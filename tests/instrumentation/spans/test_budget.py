@@ -8,7 +8,7 @@ from playhead_instrumentation.spans.budget import PART_BYTES, fit
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Content, digest_of
-from playhead_semconv.tapes import MemoryTape
+from playhead_semconv.tape.indexed_tapes import MemoryTape
 
 
 class ListSink:

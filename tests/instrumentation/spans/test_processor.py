@@ -15,7 +15,7 @@ from playhead_instrumentation.spans.light import LightTracer
 from playhead_instrumentation.spans.processor import RecordingProcessor
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
-from playhead_semconv.starts import MOST_STARTS
+from playhead_semconv.tape.span_starts import MOST_STARTS
 
 
 class Ours:

@@ -12,7 +12,7 @@ from support.spools import eventually
 from playhead_instrumentation.spans.calls import Calls
 from playhead_instrumentation.spans.worker import Worker
 from playhead_semconv import events as e
-from playhead_semconv.native import own_thread
+from playhead_semconv.process.interpreter_threads import own_thread
 
 
 class Note:

@@ -15,9 +15,9 @@ from support.running import until
 
 from playhead_receiver.access.tenants import FOLDER, Tenants
 from playhead_receiver.store import Batch, Query, open_store
-from playhead_receiver.store.naming import place_of_tenant
-from playhead_receiver.store.objects import BlobObjects
-from playhead_receiver.store.retention import Policy
+from playhead_receiver.store.content.object_store import BlobObjects
+from playhead_receiver.store.keeping.retention import Policy
+from playhead_receiver.store.runs.naming import place_of_tenant
 from playhead_semconv.errors import StoreBusy
 from playhead_semconv.facts import Content, Fact
 

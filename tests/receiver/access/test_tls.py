@@ -19,7 +19,7 @@ from playhead_exporter.shipping.answers import Accepted, TryLater
 from playhead_exporter.shipping.endpoint import Signal
 from playhead_exporter.shipping.transports import transport_opener
 from playhead_exporter.span_exporter import PlayheadSpanExporter
-from playhead_receiver.listening import Tls
+from playhead_receiver.host.listening import Tls
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 from playhead_semconv.errors import ConfigurationError

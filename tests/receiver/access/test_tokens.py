@@ -25,7 +25,7 @@ from playhead_receiver.access.guard import Guard, Unauthenticated
 from playhead_receiver.access.scopes import SCOPES
 from playhead_receiver.faces.routes import FACES
 from playhead_receiver.faces.shown import Limits
-from playhead_receiver.lock import running
+from playhead_receiver.host.writer_lock import running
 from playhead_receiver.query.app import scopes
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import open_store

@@ -11,10 +11,10 @@ import pytest
 from support.handmade import HandMade
 from support.measured import measured
 
-from playhead_receiver.store.frames import decompress
+from playhead_receiver.store.content.compressed_frames import decompress
 from playhead_semconv.errors import CorruptTape
-from playhead_semconv.frames import WHOLE, Footer, Header, SpanRecord, encode
-from playhead_semconv.frames_text import from_text, to_text
+from playhead_semconv.tape.frames import WHOLE, Footer, Header, SpanRecord, encode
+from playhead_semconv.tape.frames_text import from_text, to_text
 
 PACKED_BYTES = 1 << 20
 PEAK_BYTES = 400 << 20

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from playhead_receiver.cli.agent import recorded_environment
 from playhead_receiver.cli.configuration import data_dir, for_children, resolved_settings, user_config
+from playhead_receiver.cli.running.agent import recorded_environment
 from playhead_semconv.errors import ConfigurationError
 from playhead_semconv.settings import Settings
 

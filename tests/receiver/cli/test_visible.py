@@ -12,13 +12,13 @@ import pytest
 from support.cli import CommandLine, store_run
 from support.handmade import NOW_INSTANCE, NOW_TRACE, TRACE, HandMade
 
-from playhead_receiver.mcp import compact
+from playhead_receiver.cli.mcp import compact
 from playhead_replay.goldens.replayed import failure
-from playhead_replay.junit import junit_xml
-from playhead_replay.report import Divergence, Report
+from playhead_replay.report.junit import junit_xml
+from playhead_replay.report.report import Divergence, Report
 from playhead_semconv import attributes as a
 from playhead_semconv.difference import Difference
-from playhead_semconv.visible import visible
+from playhead_semconv.untrusted.shown_text import visible
 
 NASTY = {
     "title": "\x1b]0;owned\x07",

@@ -13,7 +13,7 @@ from playhead_receiver.faces.jaeger.finding import Wanted, matches, needs_of_wan
 from playhead_receiver.faces.spans import SeenTrace, seen_of
 from playhead_receiver.faces.tempo.traceql import Matcher, parse
 from playhead_receiver.faces.tempo.traceql.needs import needs_of
-from playhead_receiver.store.keys import FAILED, SPAN_NAME, equals, has, keys_of
+from playhead_receiver.store.runs.attribute_keys import FAILED, SPAN_NAME, equals, has, keys_of
 from playhead_semconv import attributes as a
 from playhead_semconv.otlp import set_attributes
 

@@ -15,7 +15,7 @@ from support.batches import span_of
 from support.cli import refund
 from support.handmade import HandMade
 
-from playhead_receiver.asking import highlights
+from playhead_receiver.asking.asked_runs import highlights
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
 from playhead_semconv import attributes as a

@@ -9,9 +9,9 @@ from support.batches import span_of
 
 from playhead_receiver.access import TokenBook
 from playhead_receiver.access.database import AccessFile
-from playhead_receiver.references import References
 from playhead_receiver.server import Receiver
 from playhead_receiver.store import Batch
+from playhead_receiver.store.content.references import References
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import ConfigurationError
 

@@ -15,7 +15,7 @@ from support.batches import facts_of, span_of
 from support.leftovers import finds
 
 from playhead_receiver.store import Batch, Query, RunSummary, Upkeep, open_store, restore
-from playhead_receiver.store.retention import (
+from playhead_receiver.store.keeping.retention import (
     DAY_S,
     Policy,
     above_budget,
@@ -26,7 +26,7 @@ from playhead_receiver.store.retention import (
     policy_of,
     size_of,
 )
-from playhead_receiver.store.upkeep import FLAGGED, HELD, TEST, Deleted
+from playhead_receiver.store.protocol.upkeep import FLAGGED, HELD, TEST, Deleted
 from playhead_semconv.errors import ConfigurationError, CorruptTape, StoreError
 from playhead_semconv.facts import Content, Fact
 
@@ -221,7 +221,9 @@ def test_a_deletion_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyte
     for number in SAID:
         commit_run(store, number)
     before = [list(store.spans(trace(number))) for number in SAID]
-    monkeypatch.setattr("playhead_receiver.store.sql.deletion.Deletion._delete_facts", lambda *_: 1 / 0)
+    monkeypatch.setattr(
+        "playhead_receiver.store.sql.upkeep.deletion.Deletion._delete_facts", lambda *_: 1 / 0
+    )
     with pytest.raises(ZeroDivisionError):
         store.delete([trace(1)])
     assert [list(store.spans(trace(number))) for number in SAID] == before

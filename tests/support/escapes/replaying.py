@@ -11,10 +11,10 @@ import os
 import sys
 from pathlib import Path
 
-from playhead_replay import isolated
-from playhead_replay.launch import replay
-from playhead_replay.run import Run
-from playhead_replay.tapefile import read_tape_file
+from playhead_replay.launch import isolated
+from playhead_replay.launch.replaying import replay
+from playhead_replay.run.run import Run
+from playhead_replay.tape_files.tape_file import read_tape_file
 
 
 def let_others_come(to: str) -> None:

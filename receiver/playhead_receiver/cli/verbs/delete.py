@@ -23,11 +23,11 @@ def command(session: Session, runs: tuple[str, ...], yes: bool, dry_run: bool) -
     What other runs say too stays for them. A run that is held, or goes on, is refused, and then none is
     deleted. A receiver that runs on the data folder is asked to do it.
     """
-    from playhead_receiver.cli.deleting import agreed, carry_out, say_deleted, user
-    from playhead_receiver.cli.runs import parse_target, reading
+    from playhead_receiver.cli.changing.deleting import agreed, carry_out, say_deleted, user
+    from playhead_receiver.cli.targets.run_argument import parse_target, reading
     from playhead_receiver.cli.views.words import age, count
-    from playhead_receiver.errands import Delete
-    from playhead_receiver.store.retention import named_to_go
+    from playhead_receiver.maintenance.errands import Delete
+    from playhead_receiver.store.keeping.retention import named_to_go
     from playhead_semconv.errors import UsageError
 
     targets = [parse_target(one) for one in runs]

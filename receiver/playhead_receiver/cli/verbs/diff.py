@@ -9,8 +9,8 @@ import click
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.printing import print_lines
-from playhead_receiver.cli.runs import opened_run, parse_target
 from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.targets.run_argument import opened_run, parse_target
 
 
 @verb("diff", short_help="compare two runs: where they part, and how")
@@ -29,7 +29,7 @@ def command(session: Session, left: str, right: str, everything: bool, html: Pat
     nothing differs, 1 something does.
     """
     from playhead_replay.diff import diff
-    from playhead_replay.written import written
+    from playhead_replay.tape_files.whole_files import written
 
     with ExitStack() as opened:
         runs = [opened.enter_context(opened_run(session, parse_target(name))) for name in (left, right)]

@@ -13,7 +13,7 @@ from playhead_receiver.cli.printing import print_lines
 from playhead_receiver.cli.session import Session
 
 if TYPE_CHECKING:
-    from playhead_receiver.cli.checks import Finding
+    from playhead_receiver.cli.diagnosis.checks import Finding
 
 SCHEMA_VERSION = 1
 MARKS = {"good": ("✓", "green"), "warning": ("⚠", "yellow"), "bad": ("✗", "red"), "off": ("·", "dim")}
@@ -52,12 +52,12 @@ def command(session: Session, target: str | None, python: str, config: str | Non
 
 
 def _findings(session: Session, target: str | None, python: str) -> Iterator[Finding]:
-    from playhead_receiver.cli import checks
+    from playhead_receiver.cli.diagnosis import checks
 
     if target is not None and target.endswith(".py"):
         yield from checks.check_script(Path(target))
     elif target is not None:
-        from playhead_receiver.cli.runs import opened_run, parse_target
+        from playhead_receiver.cli.targets.run_argument import opened_run, parse_target
 
         with opened_run(session, parse_target(target)) as run:
             yield from checks.check_run(run)

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from playhead_receiver.cli.noting import note
+from playhead_receiver.cli.changing.audit_notes import note
 from playhead_receiver.cli.options import verb
-from playhead_receiver.cli.runs import Target, parse_target, reading
 from playhead_receiver.cli.session import Session
-from playhead_receiver.cli.trusting import is_foreign, note_known
+from playhead_receiver.cli.targets.run_argument import Target, parse_target, reading
+from playhead_receiver.cli.targets.trust import is_foreign, note_known
 from playhead_semconv.errors import UsageError
-from playhead_semconv.inside import inside
-from playhead_semconv.visible import visible
+from playhead_semconv.untrusted.safe_paths import inside
+from playhead_semconv.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
-    from playhead_receiver.transfer import Material
-    from playhead_replay.tapefile import Keeper
+    from playhead_receiver.transfer.run_files import Material
+    from playhead_replay.tape_files.tape_file import Keeper
 
     Signs = Callable[[Keeper, str], Keeper]
 
@@ -85,7 +85,7 @@ def command(
 
 @contextmanager
 def _material(session: Session, target: Target) -> Generator[Material]:
-    from playhead_receiver.transfer import Material
+    from playhead_receiver.transfer.run_files import Material
 
     if target.is_file or Path(target.run).is_file():
         yield Material.of_file(Path(target.run))
@@ -113,7 +113,7 @@ def _passphrase(path: Path) -> str:
 
 
 def _write(found: Material, path: Path, form: str, signing: Signs | None) -> int:
-    from playhead_receiver.transfer import write_lines
+    from playhead_receiver.transfer.run_files import write_lines
 
     try:
         return found.write_tape(path, signing) if form == "tape" else write_lines(path, found.lines())

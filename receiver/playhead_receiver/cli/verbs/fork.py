@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_receiver.cli.branching import (
+from playhead_receiver.cli.options import check_option, header_option, verb
+from playhead_receiver.cli.running.branching import (
     checked,
     on_unknown_option,
     origin_opened,
@@ -19,18 +20,17 @@ from playhead_receiver.cli.branching import (
     turned_away,
     unknown_decider,
 )
-from playhead_receiver.cli.child import die_as
-from playhead_receiver.cli.options import check_option, header_option, verb
-from playhead_receiver.cli.runs import parse_target
+from playhead_receiver.cli.running.child_process import die_as
 from playhead_receiver.cli.session import Session
-from playhead_receiver.cli.trusting import require_trust, trust_option
+from playhead_receiver.cli.targets.run_argument import parse_target
+from playhead_receiver.cli.targets.trust import require_trust, trust_option
 from playhead_semconv.errors import UsageError
-from playhead_semconv.headers import parse_headers
+from playhead_semconv.rerun.given_headers import parse_headers
 
 if TYPE_CHECKING:
-    from playhead_receiver.cli.points import Point
+    from playhead_receiver.cli.targets.point_argument import Point
     from playhead_replay import Run
-    from playhead_semconv.plans import Edit, Reopen
+    from playhead_semconv.rerun.plans import Edit, Reopen
 
 BY_HAND = "\0"
 """``--edit`` without a value."""
@@ -84,12 +84,12 @@ def command(
     origin stays as it is. docs/forks.md says how edits are written. Exit status: the program's; 3 where
     something was refused.
     """
-    from playhead_receiver.cli.points import find_point
+    from playhead_receiver.cli.targets.point_argument import find_point
     from playhead_replay.forks.fork import fork_of
-    from playhead_replay.forks.forked import forked_of
+    from playhead_replay.forks.forked_processes import forked_of
     from playhead_replay.forks.start import folder_of
     from playhead_replay.forks.workspace import copied, folder_of_fork, looks, settled
-    from playhead_replay.launch import require_headers
+    from playhead_replay.launch.replaying import require_headers
 
     decide = unknown_decider(session, on_unknown)
     headers = parse_headers(header_lines)
@@ -148,7 +148,7 @@ def command(
 def _edits(
     run: Run, point: Point | None, edits: tuple[str, ...], patch: Path | None
 ) -> list[tuple[str, Edit]]:
-    from playhead_replay.forks.edits import REQUEST, edit_by_hand, parse_edit, patch_file
+    from playhead_replay.forks.edits_in_words import REQUEST, edit_by_hand, parse_edit, patch_file
     from playhead_replay.forks.fork import request_of
 
     found: list[tuple[str, Edit]] = []

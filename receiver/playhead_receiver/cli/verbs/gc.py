@@ -12,7 +12,7 @@ from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
-    from playhead_receiver.store.retention import Policy
+    from playhead_receiver.store.keeping.retention import Policy
 
 SCHEMA_VERSION = 1
 
@@ -48,11 +48,11 @@ def command(
     retention has it (success=7d failure=30d flagged=90d test=1d). A held run, and one that is running,
     is kept. A receiver that runs on the data folder is asked to do it.
     """
-    from playhead_receiver.cli.deleting import agreed, carry_out, say_deleted, user
+    from playhead_receiver.cli.changing.deleting import agreed, carry_out, say_deleted, user
     from playhead_receiver.cli.views.words import count, size
-    from playhead_receiver.errands import Collect
+    from playhead_receiver.maintenance.errands import Collect
     from playhead_receiver.store import Query, open_store
-    from playhead_receiver.store.retention import above_budget, expired
+    from playhead_receiver.store.keeping.retention import above_budget, expired
 
     if mark or unmark:
         _mark(session, mark or unmark or ("", ""), on=mark is not None)
@@ -93,7 +93,7 @@ def _policy(
 ) -> Policy:
     import msgspec
 
-    from playhead_receiver.store.retention import KEEP_ALL, duration_s, policy_of, size_of
+    from playhead_receiver.store.keeping.retention import KEEP_ALL, duration_s, policy_of, size_of
 
     base = policy_of(session.settings.retention) or KEEP_ALL
     said: dict[str, Any] = {
@@ -113,9 +113,9 @@ def _policy(
 
 
 def _mark(session: Session, given: tuple[str, str], *, on: bool) -> None:
-    from playhead_receiver.cli.deleting import carry_out
-    from playhead_receiver.errands import Mark
-    from playhead_receiver.store.upkeep import MARKS
+    from playhead_receiver.cli.changing.deleting import carry_out
+    from playhead_receiver.maintenance.errands import Mark
+    from playhead_receiver.store.protocol.upkeep import MARKS
 
     name, word = given
     if word not in MARKS:

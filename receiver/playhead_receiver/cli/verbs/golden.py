@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from playhead_receiver.cli.options import Verbs, verb
-from playhead_receiver.cli.runs import opened_run, parse_target
 from playhead_receiver.cli.session import Session
-from playhead_receiver.cli.trusting import is_foreign, note_known
+from playhead_receiver.cli.targets.run_argument import opened_run, parse_target
+from playhead_receiver.cli.targets.trust import is_foreign, note_known
 from playhead_receiver.cli.views.words import count, size
 from playhead_semconv.errors import UsageError
-from playhead_semconv.inside import inside
+from playhead_semconv.untrusted.safe_paths import inside
 
 SCHEMA_VERSION = 1
 FOLDER = Path("tests") / "goldens"

@@ -9,10 +9,10 @@ import click
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.session import Session
-from playhead_receiver.cli.trusting import is_known
+from playhead_receiver.cli.targets.trust import is_known
 
 if TYPE_CHECKING:
-    from playhead_receiver.transfer import Incoming
+    from playhead_receiver.transfer.run_files import Incoming
 
 SCHEMA_VERSION = 1
 
@@ -26,11 +26,11 @@ def command(session: Session, file: Path, partial: bool) -> int:
     A damaged file is refused with the position of the damage. Exit status 1 when something in it was
     not taken.
     """
-    from playhead_receiver.cli.deleting import carry_out
-    from playhead_receiver.cli.sending import names_of, send
-    from playhead_receiver.errands import Mark
-    from playhead_receiver.store.upkeep import IMPORTED
-    from playhead_receiver.transfer import incoming
+    from playhead_receiver.cli.changing.bringing_in import names_of, send
+    from playhead_receiver.cli.changing.deleting import carry_out
+    from playhead_receiver.maintenance.errands import Mark
+    from playhead_receiver.store.protocol.upkeep import IMPORTED
+    from playhead_receiver.transfer.run_files import incoming
 
     found = incoming(file, partial=partial)
     before = _position(session)

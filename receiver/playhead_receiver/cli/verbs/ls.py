@@ -12,14 +12,14 @@ import msgspec
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.printing import print_lines
-from playhead_receiver.cli.runs import origin_name, reading
-from playhead_receiver.cli.searching import searchable
 from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.targets.run_argument import origin_name, reading
+from playhead_receiver.cli.targets.searchable_store import searchable
 from playhead_receiver.cli.views.words import age, cost
 from playhead_semconv.errors import RunUnknown
 
 if TYPE_CHECKING:
-    from playhead_receiver.store.protocol import RunSummary
+    from playhead_receiver.store.protocol.store import RunSummary
 
 SCHEMA_VERSION = 1
 COLUMNS = ("NAME", "STATUS", "AGE", "STEPS", "TOKENS", "COST", "FROM", "ERROR", "MARKS")
@@ -51,8 +51,8 @@ def command(
     'cost>=0.5' '"order 81"'. Fields are agent, version, env, conversation, model, provider, tool, error,
     status, mode, errors, mark, since, until, duration, cost; what has no field was said in the run.
     """
-    from playhead_receiver.asking import ask_runs
-    from playhead_receiver.language import read_language
+    from playhead_receiver.asking.asked_runs import ask_runs
+    from playhead_receiver.asking.language import read_language
     from playhead_receiver.store import Query
 
     mode = None if everything else "record"

@@ -11,7 +11,7 @@ import click
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.session import Session
-from playhead_receiver.lock import running
+from playhead_receiver.host.writer_lock import running
 from playhead_semconv.errors import StoreBusy, UsageError
 
 
@@ -28,7 +28,7 @@ def command(session: Session, url: str | None) -> None:
     if importlib.util.find_spec("mcp") is None:
         raise UsageError("the package mcp is not installed", hint="pip install 'playhead-receiver[mcp]'")
     from playhead_exporter.shipping.trust import Trust
-    from playhead_receiver.mcp.server import QueryApi, mcp_server
+    from playhead_receiver.cli.mcp.server import QueryApi, mcp_server
 
     given = session.settings
     trust = Trust(given.certificate, given.client_certificate, given.client_key)
@@ -51,8 +51,8 @@ def _answering(session: Session, url: str | None) -> Generator[tuple[str, str]]:
             f"process {found.pid} writes to {session.data_dir} and has no query API",
             hint="playhead up, or wait for it to end",
         )
-    from playhead_receiver.references import References
     from playhead_receiver.server import Receiver
+    from playhead_receiver.store.content.references import References
 
     with Receiver(
         session.data_dir,

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_receiver.cli.agent import (
+from playhead_receiver.cli.failures import show_failure
+from playhead_receiver.cli.options import AgentVerb, check_option, flag_setting, verb
+from playhead_receiver.cli.running.agent import (
     Agent,
     agent_python,
     delivering_to,
     parse_agent,
     recorded_environment,
 )
-from playhead_receiver.cli.child import die_as, run_child, signals_held
-from playhead_receiver.cli.failures import show_failure
-from playhead_receiver.cli.options import AgentVerb, check_option, flag_setting, verb
+from playhead_receiver.cli.running.child_process import die_as, run_child, signals_held
 from playhead_receiver.cli.session import Session
 from playhead_semconv.boundaries import LEVELS
 from playhead_semconv.errors import ConfigurationError, PlayheadError
@@ -29,9 +29,9 @@ from playhead_semconv.settings import RECORDED_BY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from playhead_receiver.cli.housing import Housing
-    from playhead_receiver.lock import Listening
-    from playhead_receiver.store.protocol import RunSummary
+    from playhead_receiver.cli.running.receiver_for_run import Housing
+    from playhead_receiver.host.writer_lock import Listening
+    from playhead_receiver.store.protocol.store import RunSummary
     from playhead_semconv.settings import Settings
 
 SCHEMA_VERSION = 1
@@ -76,7 +76,7 @@ def _recorded(session: Session, agent: Agent, python: str) -> int:
         return _unrecorded(session, agent, python, problem)
     if named:
         return _running(session, agent, python, None, None)
-    from playhead_receiver.cli.housing import housing
+    from playhead_receiver.cli.running.receiver_for_run import housing
 
     with housing(session.settings) as house:
         try:
@@ -135,8 +135,8 @@ def _conclude(
     if house is None:
         session.say(f"recorded to {settings.endpoint}")
         return status
-    from playhead_receiver.cli.recorded import find_recorded
-    from playhead_receiver.cli.runs import load_run
+    from playhead_receiver.cli.running.recorded_run import find_recorded
+    from playhead_receiver.cli.targets.run_argument import load_run
     from playhead_receiver.store import open_store
 
     failed = 0

@@ -14,8 +14,8 @@ from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.session import Session
 
 if TYPE_CHECKING:
-    from playhead_receiver.redacting import Redaction
-    from playhead_receiver.transfer import Material
+    from playhead_receiver.transfer.redacted_runs import Redaction
+    from playhead_receiver.transfer.run_files import Material
     from playhead_semconv.custody import Link
 
 SCHEMA_VERSION = 1
@@ -37,13 +37,13 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
     later on, and the values that are given. The run is written anew, and what was there is overwritten;
     the new one says when that was done, and by whom. It gets another name.
     """
-    from playhead_receiver.cli.deleting import carry_out, user
-    from playhead_receiver.cli.runs import parse_target, reading
-    from playhead_receiver.cli.sending import send_file
+    from playhead_receiver.cli.changing.bringing_in import send_file
+    from playhead_receiver.cli.changing.deleting import carry_out, user
+    from playhead_receiver.cli.targets.run_argument import parse_target, reading
     from playhead_receiver.cli.views.words import count
-    from playhead_receiver.errands import Delete
-    from playhead_receiver.store.retention import named_to_go
-    from playhead_receiver.transfer import Material
+    from playhead_receiver.maintenance.errands import Delete
+    from playhead_receiver.store.keeping.retention import named_to_go
+    from playhead_receiver.transfer.run_files import Material
     from playhead_semconv.custody.tombstones import Why
     from playhead_semconv.errors import UsageError
 
@@ -103,11 +103,11 @@ def command(session: Session, run: str, values: TextIO | None, dry_run: bool) ->
 
 def _write(material: Material, path: Path, given: list[str]) -> Redaction:
     """Write the run without its credentials to ``path``."""
-    from playhead_receiver.cli.deleting import user
+    from playhead_receiver.cli.changing.deleting import user
     from playhead_receiver.custody import Brought, redacted_chain
-    from playhead_receiver.redacting import Redaction, late, told_in
-    from playhead_replay.tapefile import standing_alone, write_tape_file
-    from playhead_semconv.tapes import IndexedTape
+    from playhead_receiver.transfer.redacted_runs import Redaction, late, told_in
+    from playhead_replay.tape_files.tape_file import standing_alone, write_tape_file
+    from playhead_semconv.tape.indexed_tapes import IndexedTape
 
     tapes = [(tape, list(standing_alone(tape))) for tape in material.tapes]
     wanted = {one for _, facts in tapes for one in late(facts)}

@@ -22,13 +22,13 @@ def command(session: Session, words: tuple[str, ...], limit: int) -> int:
     """
     from contextlib import closing
 
-    from playhead_receiver.asking import ask_runs
-    from playhead_receiver.cli.deleting import carry_out
-    from playhead_receiver.cli.runs import reading
-    from playhead_receiver.cli.searching import searchable
+    from playhead_receiver.asking.asked_runs import ask_runs
+    from playhead_receiver.asking.language import read_language
+    from playhead_receiver.cli.changing.deleting import carry_out
+    from playhead_receiver.cli.targets.run_argument import reading
+    from playhead_receiver.cli.targets.searchable_store import searchable
     from playhead_receiver.cli.views.words import count
-    from playhead_receiver.errands import Rederive
-    from playhead_receiver.language import read_language
+    from playhead_receiver.maintenance.errands import Rederive
     from playhead_receiver.store import Query
 
     asked = read_language(" ".join(words), Query(mode=None, limit=limit))

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_receiver.cli.bisecting import judged
 from playhead_receiver.cli.options import check_option, header_option, verb
 from playhead_receiver.cli.printing import print_lines
-from playhead_receiver.cli.runs import opened_run, parse_target
+from playhead_receiver.cli.running.bisecting import judged
 from playhead_receiver.cli.session import Session
-from playhead_receiver.cli.trusting import require_trust, trust_option
+from playhead_receiver.cli.targets.run_argument import opened_run, parse_target
+from playhead_receiver.cli.targets.trust import require_trust, trust_option
 from playhead_semconv.errors import UsageError
-from playhead_semconv.headers import parse_headers
-from playhead_semconv.visible import visible
+from playhead_semconv.rerun.given_headers import parse_headers
+from playhead_semconv.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
     from playhead_replay import Replay
@@ -87,11 +87,11 @@ def command(
     identical, or volatile (requests differ in times and random values that were not recorded), 1
     diverged, 2 there is nothing to replay, 3 blocked.
     """
-    from playhead_receiver.cli.points import find_point
+    from playhead_receiver.cli.targets.point_argument import find_point
     from playhead_replay import replay
-    from playhead_replay.junit import junit_xml
-    from playhead_replay.shown import shown_from
-    from playhead_replay.written import SHARED, written
+    from playhead_replay.launch.from_a_step import shown_from
+    from playhead_replay.report.junit import junit_xml
+    from playhead_replay.tape_files.whole_files import SHARED, written
 
     if bisect is not None:
         if target or point or live or allow or keep or junitxml:

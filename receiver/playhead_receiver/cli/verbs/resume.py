@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from playhead_receiver.cli.branching import (
+from playhead_receiver.cli.options import check_option, header_option, verb
+from playhead_receiver.cli.running.branching import (
     checked,
     on_unknown_option,
     origin_opened,
@@ -19,17 +20,16 @@ from playhead_receiver.cli.branching import (
     turned_away,
     unknown_decider,
 )
-from playhead_receiver.cli.child import die_as
-from playhead_receiver.cli.options import check_option, header_option, verb
-from playhead_receiver.cli.runs import parse_target
+from playhead_receiver.cli.running.child_process import die_as
 from playhead_receiver.cli.session import Session
-from playhead_receiver.cli.trusting import require_trust, trust_option
+from playhead_receiver.cli.targets.run_argument import parse_target
+from playhead_receiver.cli.targets.trust import require_trust, trust_option
 from playhead_semconv.errors import UsageError
-from playhead_semconv.headers import parse_headers
+from playhead_semconv.rerun.given_headers import parse_headers
 
 if TYPE_CHECKING:
     from playhead_replay import Run
-    from playhead_semconv.plans import Reopen
+    from playhead_semconv.rerun.plans import Reopen
 
 
 @verb("resume", short_help="bring a dead run to its end")
@@ -63,11 +63,11 @@ def command(
     Nothing of the first part happens again: no request, and no write but with --repeat-effects. It is a
     new run, shown under the dead one. Exit status: the program's.
     """
-    from playhead_replay.forks.forked import forked_of
+    from playhead_replay.forks.forked_processes import forked_of
     from playhead_replay.forks.resume import resume_of
     from playhead_replay.forks.start import folder_of
     from playhead_replay.forks.workspace import folder_of_fork
-    from playhead_replay.launch import require_headers
+    from playhead_replay.launch.replaying import require_headers
 
     decide = unknown_decider(session, on_unknown)
     headers = parse_headers(header_lines)

@@ -9,8 +9,8 @@ import click
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.printing import print_lines
-from playhead_receiver.cli.searching import searchable
 from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.targets.searchable_store import searchable
 from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def command(session: Session, words: tuple[str, ...], limit: int, rebuild: bool)
     Words in quotes are a phrase, fields narrow the runs: playhead search '"order 81"' agent:refund. Exit
     status 1 when nothing is found.
     """
-    from playhead_receiver.asking import ask_hits, highlights
-    from playhead_receiver.language import read_language
+    from playhead_receiver.asking.asked_runs import ask_hits, highlights
+    from playhead_receiver.asking.language import read_language
     from playhead_receiver.store import Query
 
     if rebuild:
@@ -82,7 +82,7 @@ def _line(run: str, hit: Hit, text: str) -> Text:
     """Where something is said; what was asked for stands out."""
     from rich.text import Text
 
-    from playhead_receiver.asking import highlights
+    from playhead_receiver.asking.asked_runs import highlights
     from playhead_receiver.cli.views.tree import NUMBER
 
     line = Text(f"{run}:{hit.span_id[:8]}", style=NUMBER)
@@ -93,8 +93,8 @@ def _line(run: str, hit: Hit, text: str) -> Text:
 
 
 def _rebuild(session: Session) -> int:
-    from playhead_receiver.cli.deleting import carry_out
-    from playhead_receiver.errands import Unindex
+    from playhead_receiver.cli.changing.deleting import carry_out
+    from playhead_receiver.maintenance.errands import Unindex
 
     carry_out(session, Unindex())
     store = searchable(session)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from playhead_receiver.cli.options import verb
-from playhead_receiver.cli.points import Point, find_point
 from playhead_receiver.cli.printing import print_lines
-from playhead_receiver.cli.runs import opened_run, origin_name, parse_target, reading
 from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.targets.point_argument import Point, find_point
+from playhead_receiver.cli.targets.run_argument import opened_run, origin_name, parse_target, reading
 from playhead_semconv import events as e
 from playhead_semconv.errors import UsageError
-from playhead_semconv.visible import visible
+from playhead_semconv.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
     from playhead_replay import Run
@@ -51,7 +51,7 @@ def command(
     """
     wanted = parse_target(target, at)
     if custody:
-        from playhead_receiver.cli.custody import show_custody
+        from playhead_receiver.cli.custody.run_custody import show_custody
 
         show_custody(session, wanted)
         return
@@ -87,7 +87,7 @@ def _late(run: Run) -> list[Any]:
     from rich.text import Text
 
     from playhead_receiver.cli.views.words import count
-    from playhead_receiver.redacting import late
+    from playhead_receiver.transfer.redacted_runs import late
 
     told = {
         one
@@ -106,7 +106,7 @@ def _relatives(session: Session, run: Run) -> list[Any]:
     from rich.text import Text
 
     from playhead_receiver.cli.views.words import count
-    from playhead_receiver.store.protocol import Query
+    from playhead_receiver.store.protocol.store import Query
 
     if session.nothing_kept:
         return []

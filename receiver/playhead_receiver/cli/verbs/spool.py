@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from playhead_receiver.cli.agent import delivering_to
 from playhead_receiver.cli.options import Verbs, verb
 from playhead_receiver.cli.printing import print_lines
+from playhead_receiver.cli.running.agent import delivering_to
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.views.words import count, size
 
@@ -48,7 +48,7 @@ def push(session: Session) -> int:
     embedded where it does not run. Exit status 1 when something could not be delivered.
     """
     from playhead_exporter.push import push as deliver
-    from playhead_receiver.cli.housing import housing
+    from playhead_receiver.cli.running.receiver_for_run import housing
 
     settings = session.settings
     with housing(session.settings) as house:

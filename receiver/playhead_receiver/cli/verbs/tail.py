@@ -11,13 +11,13 @@ import click
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.printing import print_lines
-from playhead_receiver.cli.runs import Target, parse_target, reading
 from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.targets.run_argument import Target, parse_target, reading
 from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
-    from playhead_receiver.cli.following import Following, Moment
-    from playhead_receiver.store.protocol import Query, RunSummary, Store
+    from playhead_receiver.cli.targets.live_fold import Following, Moment
+    from playhead_receiver.store.protocol.store import Query, RunSummary, Store
 
 POLL_S = 0.1
 AT_ONCE = 1000
@@ -37,7 +37,7 @@ def command(session: Session, words: tuple[str, ...], lines: int) -> int:
     A QUERY, fields as those of playhead ls, follows all its runs, those that are still to come too:
     playhead tail agent:refund model:gpt-5.5.
     """
-    from playhead_receiver.language import has_fields
+    from playhead_receiver.asking.language import has_fields
 
     text = " ".join(words)
     try:
@@ -68,7 +68,7 @@ def _follow(session: Session, wanted: Target, lines: int) -> int:
 
 
 def _follow_all(session: Session, text: str, lines: int) -> None:
-    from playhead_receiver.language import read_language
+    from playhead_receiver.asking.language import read_language
     from playhead_receiver.store import Query
 
     asked = read_language(text, Query(mode=None))
@@ -81,7 +81,7 @@ def _follow_all(session: Session, text: str, lines: int) -> None:
 
 def _moments(store: Store, run: RunSummary, lines: int) -> Iterator[Moment]:
     """The last ``lines`` moments of what has been, then what comes, until the run has ended."""
-    from playhead_receiver.cli.following import Following
+    from playhead_receiver.cli.targets.live_fold import Following
 
     following = Following(bytes.fromhex(run.trace_id))
     position = store.position()
@@ -104,8 +104,8 @@ def _moments_of_all(store: Store, query: Query, lines: int) -> Iterator[tuple[st
 
     A run that is asked for once is followed from then on, whatever becomes of it.
     """
-    from playhead_receiver.cli.following import Following
-    from playhead_receiver.watching import Watched
+    from playhead_receiver.asking.watched_runs import Watched
+    from playhead_receiver.cli.targets.live_fold import Following
 
     watched = Watched(store, query)
     followed: OrderedDict[bytes, tuple[str, Following]] = OrderedDict()

@@ -13,7 +13,7 @@ import msgspec
 from playhead_receiver.cli.options import Verbs, verb
 from playhead_receiver.cli.session import Session
 from playhead_receiver.cli.views.words import age
-from playhead_receiver.lock import running
+from playhead_receiver.host.writer_lock import running
 
 if TYPE_CHECKING:
     from playhead_receiver.access import Token, TokenBook
@@ -47,7 +47,7 @@ def create(
     session: Session, name: str, scopes: tuple[str, ...], tenant: str, expires: str | None
 ) -> None:
     """Make a token. It is printed once and kept as a digest only."""
-    from playhead_receiver.language import duration_ns
+    from playhead_receiver.asking.language import duration_ns
 
     lifetime_ns = None if expires is None else duration_ns(expires)
     with _book(session) as book:

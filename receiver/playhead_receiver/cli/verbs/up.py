@@ -15,7 +15,7 @@ from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
-    from playhead_receiver.listening import Tls
+    from playhead_receiver.host.listening import Tls
     from playhead_receiver.server import Receiver
 
 FILE = click.Path(exists=True, dir_okay=False)
@@ -82,12 +82,12 @@ def command(
     """
     from playhead_receiver.faces.shown import Limits
     from playhead_receiver.forward import destinations_of
-    from playhead_receiver.memory import return_large_blocks
-    from playhead_receiver.references import References
+    from playhead_receiver.host.memory import return_large_blocks
     from playhead_receiver.server import Receiver
-    from playhead_receiver.store.costs import load_prices
-    from playhead_receiver.store.history import history_of
-    from playhead_receiver.store.retention import policy_of
+    from playhead_receiver.store.content.references import References
+    from playhead_receiver.store.keeping.retention import policy_of
+    from playhead_receiver.store.keeping.service_history import history_of
+    from playhead_receiver.store.runs.costs import load_prices
 
     settings = session.settings
     forward = forward or (settings.forward,)
@@ -131,7 +131,7 @@ def command(
 
 
 def _tls(certificate: str | None, key: str | None, client_ca: str | None) -> Tls | None:
-    from playhead_receiver.listening import Tls
+    from playhead_receiver.host.listening import Tls
 
     if certificate is None and key is None and client_ca is None:
         return None

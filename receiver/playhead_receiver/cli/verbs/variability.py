@@ -8,8 +8,8 @@ import click
 
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.printing import print_lines
-from playhead_receiver.cli.runs import opened_run, parse_target, reading
 from playhead_receiver.cli.session import Session
+from playhead_receiver.cli.targets.run_argument import opened_run, parse_target, reading
 from playhead_semconv.errors import UsageError
 
 
@@ -42,7 +42,7 @@ def command(session: Session, targets: tuple[str, ...], agent: str | None, limit
 
 
 def _latest(session: Session, agent: str | None, limit: int) -> list[str]:
-    from playhead_receiver.store.protocol import Query
+    from playhead_receiver.store.protocol.store import Query
 
     if agent is None:
         return []

@@ -11,11 +11,11 @@ import click
 from playhead_receiver.cli.options import verb
 from playhead_receiver.cli.session import Session
 from playhead_semconv.errors import RunUnknown, UsageError
-from playhead_semconv.visible import in_one_line, visible
+from playhead_semconv.untrusted.shown_text import in_one_line, visible
 
 if TYPE_CHECKING:
     from playhead_receiver.store import Upkeep
-    from playhead_receiver.store.upkeep import Finding
+    from playhead_receiver.store.protocol.upkeep import Finding
     from playhead_semconv.custody.tombstones import Tombstone
 
 SCHEMA_VERSION = 1
@@ -36,15 +36,15 @@ def command(session: Session, file: Path | None, key: str | None) -> int:
     is wrong; stderr then says which runs it concerns, and what can be done.
     """
     if file is not None:
-        from playhead_receiver.cli.verifying import verify_file
+        from playhead_receiver.cli.custody.file_custody import verify_file
 
         return verify_file(session, file, key)
     if key is not None:
         raise UsageError("a key is for a file", hint="playhead verify FILE --key KEY")
     from playhead_receiver.access.tenants import FOLDER
-    from playhead_receiver.backup import tenants_in
     from playhead_receiver.cli.views.custody import tombstone_line, tombstone_object
     from playhead_receiver.cli.views.words import count
+    from playhead_receiver.maintenance.backup import tenants_in
     from playhead_receiver.store import open_store
 
     places: dict[str, str | Path] = {"": session.store}

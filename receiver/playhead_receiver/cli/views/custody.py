@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from playhead_receiver.cli.views.words import count
-from playhead_replay.custody import Chained
+from playhead_replay.tape_files.custody import Chained
 from playhead_semconv.custody import Said, What
 from playhead_semconv.custody.tombstones import Tombstone
 

@@ -9,7 +9,7 @@ import jinja2
 
 from playhead_receiver.cli.views.comparison import ranges
 from playhead_receiver.cli.views.words import took
-from playhead_semconv.visible import visible
+from playhead_semconv.untrusted.shown_text import visible
 
 if TYPE_CHECKING:
     from playhead_replay.diff import RunDiff

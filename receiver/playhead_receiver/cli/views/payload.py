@@ -12,7 +12,7 @@ from playhead_receiver.cli.views.tree import ERROR, FAINT, NUMBER
 from playhead_receiver.cli.views.words import clock, gist, label, seconds, size, text_of, took
 from playhead_semconv import attributes as a
 from playhead_semconv.errors import TapeError
-from playhead_semconv.messages import (
+from playhead_semconv.genai.messages import (
     Blob,
     InputMessage,
     OutputMessage,
@@ -21,13 +21,13 @@ from playhead_semconv.messages import (
     ToolCallResponse,
     plain,
 )
-from playhead_semconv.messages import Text as TextPart
+from playhead_semconv.genai.messages import Text as TextPart
 from playhead_semconv.wire.encodings import decode_body
 
 if TYPE_CHECKING:
     from playhead_replay import RecordedExchange, Run, Step
-    from playhead_replay.messages import Messages
-    from playhead_semconv.messages import Part
+    from playhead_replay.run.messages import Messages
+    from playhead_semconv.genai.messages import Part
 
 TITLE = "bold"
 CHUNK_CHARS = 100

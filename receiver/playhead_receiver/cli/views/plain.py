@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from playhead_replay.outputs import Outputs
-from playhead_semconv.messages import plain
+from playhead_replay.run.outputs import Outputs
+from playhead_semconv.genai.messages import plain
 
 if TYPE_CHECKING:
     from playhead_replay import RecordedExchange, Run, Span, Step
-    from playhead_replay.messages import Messages
+    from playhead_replay.run.messages import Messages
 
 SCHEMA_VERSION = 1
 

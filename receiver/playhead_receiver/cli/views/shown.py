@@ -10,10 +10,10 @@ from rich.text import Text
 from playhead_receiver.cli.views.payload import message_lines
 from playhead_receiver.cli.views.tree import ERROR, FAINT, NUMBER
 from playhead_receiver.cli.views.words import label
-from playhead_semconv.messages import InputMessage, plain
+from playhead_semconv.genai.messages import InputMessage, plain
 
 if TYPE_CHECKING:
-    from playhead_replay.shown import Shown
+    from playhead_replay.launch.from_a_step import Shown
 
 
 def shown_lines(one: Shown) -> Iterator[Text]:

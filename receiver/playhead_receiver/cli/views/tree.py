@@ -11,7 +11,7 @@ from rich.text import Text
 from playhead_receiver.cli.views.folding import find_folds
 from playhead_receiver.cli.views.plain import LAST_LINES
 from playhead_receiver.cli.views.words import count, gist, label, one_line, seconds, tokens, took
-from playhead_replay.outputs import Outputs
+from playhead_replay.run.outputs import Outputs
 from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:

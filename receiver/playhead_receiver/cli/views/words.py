@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from playhead_semconv import attributes as a
 
 if TYPE_CHECKING:
-    from playhead_receiver.store.protocol import RunSummary
+    from playhead_receiver.store.protocol.store import RunSummary
     from playhead_replay import Span, Step, Usage
 
 ASCII = str.maketrans("→←–×·…✗✓⚠⋮↻", "><-x-~x+!:r")
@@ -59,7 +59,7 @@ def cost(run: RunSummary) -> str:
     """``$0.09``; ``$0.09+`` where some of it has no known price; empty where nothing has."""
     from decimal import Decimal
 
-    from playhead_replay.prices import Cost
+    from playhead_replay.run.prices import Cost
 
     if run.cost_usd is None:
         return ""

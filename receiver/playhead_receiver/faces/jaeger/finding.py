@@ -11,8 +11,8 @@ from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 
 from playhead_receiver.faces.reading import Traces
 from playhead_receiver.faces.spans import NO_SERVICE, Seen, SeenTrace
-from playhead_receiver.store import keys
-from playhead_receiver.store.keys import Need
+from playhead_receiver.store.runs import attribute_keys as keys
+from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_semconv import attributes as a
 from playhead_semconv.otlp import attributes_of
 

@@ -12,20 +12,20 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import format_sse_event
 from starlette.responses import StreamingResponse
 
-from playhead_receiver.language import Asked as Wanted
-from playhead_receiver.language import read_language
+from playhead_receiver.asking.language import Asked as Wanted
+from playhead_receiver.asking.language import read_language
+from playhead_receiver.asking.watched_runs import Watched
 from playhead_receiver.query.asked import Asked, Q, Reading, serving_of
 from playhead_receiver.query.problems import Busy
 from playhead_receiver.query.serving import MOST_LIVE, Serving
-from playhead_receiver.span_view import open_frame, parse_span, resource_summary, summarize
 from playhead_receiver.store import Change, StoredSpan
 from playhead_receiver.store import Query as RunQuery
-from playhead_receiver.watching import Watched
+from playhead_receiver.store.spans.span_view import open_frame, parse_span, resource_summary, summarize
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.errors import PlayheadError, UsageError
 from playhead_semconv.facts import Fact
-from playhead_semconv.starts import starts_of
+from playhead_semconv.tape.span_starts import starts_of
 
 MEDIA_TYPE = "text/event-stream"
 POLL_S = 0.2

@@ -9,15 +9,15 @@ import msgspec
 from fastapi import APIRouter, Query
 from starlette.responses import Response, StreamingResponse
 
-from playhead_receiver.asking import ask_runs
-from playhead_receiver.language import read_language
+from playhead_receiver.asking.asked_runs import ask_runs
+from playhead_receiver.asking.language import read_language
 from playhead_receiver.query.asked import Administrating, Controlling, Limit, Q, Reading, RunName, hex_id
 from playhead_receiver.query.lines import run_item, span_lines
 from playhead_receiver.query.models import Marks, Removed, RunItem, RunPage, RunTree
 from playhead_receiver.store import Query as RunQuery
 from playhead_receiver.store import Sort, place_of
-from playhead_receiver.store.retention import delete_runs, named_to_go
-from playhead_receiver.transfer import Material
+from playhead_receiver.store.keeping.retention import delete_runs, named_to_go
+from playhead_receiver.transfer.run_files import Material
 
 router = APIRouter(tags=["runs"])
 

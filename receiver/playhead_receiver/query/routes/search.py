@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 from fastapi import APIRouter, Query
 
-from playhead_receiver.asking import ask_hits, highlights
-from playhead_receiver.language import read_language
+from playhead_receiver.asking.asked_runs import ask_hits, highlights
+from playhead_receiver.asking.language import read_language
 from playhead_receiver.query.asked import Q, Reading
 from playhead_receiver.query.models import SearchHit, SearchPage
 from playhead_receiver.store import Query as RunQuery

@@ -10,14 +10,14 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
 from starlette.responses import Response
 
-from playhead_receiver.derive import Deriver
 from playhead_receiver.intake.otlp_json import export_json
 from playhead_receiver.query.asked import Asked, Reading, SpanId, TraceId
 from playhead_receiver.query.lines import whole_span
 from playhead_receiver.query.models import SpanMessages, WholeSpan
 from playhead_receiver.query.problems import NotFound
-from playhead_replay.messages import read_messages
-from playhead_semconv.messages import plain
+from playhead_receiver.store.spans.whole_spans import Deriver
+from playhead_replay.run.messages import read_messages
+from playhead_semconv.genai.messages import plain
 from playhead_semconv.otlp import attributes_of
 
 PROTOBUF = "application/x-protobuf"

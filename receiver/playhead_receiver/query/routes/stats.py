@@ -8,8 +8,8 @@ from typing import Literal
 
 from fastapi import APIRouter
 
-from playhead_receiver.asking import ask_runs
-from playhead_receiver.language import read_language
+from playhead_receiver.asking.asked_runs import ask_runs
+from playhead_receiver.asking.language import read_language
 from playhead_receiver.query.asked import Q, Reading
 from playhead_receiver.query.models import Group, Stats
 from playhead_receiver.store import Query as RunQuery

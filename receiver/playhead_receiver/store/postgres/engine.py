@@ -10,31 +10,31 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from playhead_receiver.store.keys import Need
-from playhead_receiver.store.postgres.blobs import BlobTable
-from playhead_receiver.store.postgres.db import PgDb
-from playhead_receiver.store.postgres.gate import BlobGate
-from playhead_receiver.store.postgres.hands import PostgresHands
-from playhead_receiver.store.postgres.locks import Key, alone
-from playhead_receiver.store.postgres.place import place_of, prepare_place
-from playhead_receiver.store.postgres.places import PlaceTable
-from playhead_receiver.store.postgres.reader import Pool, PostgresReader
+from playhead_receiver.store.content.blob_places import Shelves
+from playhead_receiver.store.postgres.blob_gate import BlobGate
+from playhead_receiver.store.postgres.blob_places import PlaceTable
+from playhead_receiver.store.postgres.blob_table import BlobTable
+from playhead_receiver.store.postgres.connections.address import place_of, prepare_place
+from playhead_receiver.store.postgres.connections.database import PgDb
+from playhead_receiver.store.postgres.connections.locks import Key, alone
+from playhead_receiver.store.postgres.connections.reader import Pool, PostgresReader
+from playhead_receiver.store.postgres.connections.writing import PostgresHands
 from playhead_receiver.store.postgres.search import PostgresSearch
-from playhead_receiver.store.postgres.space import used_by_rows
-from playhead_receiver.store.prepare import Prepared, offloads, prepare
-from playhead_receiver.store.protocol import Batch, Receipt
-from playhead_receiver.store.shelves import Shelves
-from playhead_receiver.store.sql.compaction import QUIET_S, drafts, write
+from playhead_receiver.store.postgres.used_space import used_by_rows
+from playhead_receiver.store.protocol.store import Batch, Receipt
+from playhead_receiver.store.protocol.upkeep import AskedFor, Deleted, Finding, Hit, Lag
+from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.sql.engine import SqlStore
-from playhead_receiver.store.sql.verify import verify
-from playhead_receiver.store.upkeep import AskedFor, Deleted, Finding, Hit, Lag
-from playhead_receiver.store.writer import Writer
+from playhead_receiver.store.sql.upkeep.compaction import QUIET_S, drafts, write
+from playhead_receiver.store.sql.upkeep.verify import verify
+from playhead_receiver.store.writing.prepare import Prepared, offloads, prepare
+from playhead_receiver.store.writing.writer import Writer
 from playhead_semconv.custody.tombstones import Why
 from playhead_semconv.errors import StoreError
 from playhead_semconv.facts import digest_of
 
 if TYPE_CHECKING:
-    from playhead_receiver.references import References
+    from playhead_receiver.store.content.references import References
 
 HELD_S = 0.1
 """How long commits of all receivers are to wait for a deletion; a single run may take longer."""

@@ -11,32 +11,26 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
-from playhead_receiver.store.blobs import Blobs
-from playhead_receiver.store.fold import HEARTBEAT_NS
-from playhead_receiver.store.indexed import PROCESS_FACTS, fresh, part_digest, pending_row
-from playhead_receiver.store.instances import COLUMNS, Instance, agent_of, recall, text_of
-from playhead_receiver.store.linking import brought_link, links_for
-from playhead_receiver.store.naming import agent_word
-from playhead_receiver.store.packing import Frame, TextIndex
-from playhead_receiver.store.postgres.db import PgDb
-from playhead_receiver.store.postgres.drafts import Draft, Row, TouchedRun
-from playhead_receiver.store.prepare import (
-    Bundle,
-    FactRun,
-    Prepared,
-    PreparedSpan,
-    resource_key,
-)
-from playhead_receiver.store.protocol import Receipt
-from playhead_receiver.store.sql.blob_uses import uses_of
-from playhead_receiver.store.sql.kept_texts import stored_text
-from playhead_receiver.store.sql.links import promised
-from playhead_receiver.store.sql.summaries import span_row
-from playhead_receiver.store.texts import frame_of
+from playhead_receiver.store.content.blobs import Blobs
+from playhead_receiver.store.content.packing import Frame, TextIndex
+from playhead_receiver.store.content.texts import frame_of
+from playhead_receiver.store.postgres.connections.database import PgDb
+from playhead_receiver.store.postgres.row_drafts import Draft, Row, TouchedRun
+from playhead_receiver.store.protocol.store import Receipt
+from playhead_receiver.store.runs.naming import agent_word
+from playhead_receiver.store.runs.summary_fold import HEARTBEAT_NS
+from playhead_receiver.store.sql.reading.summaries import span_row
+from playhead_receiver.store.sql.tables.blob_uses import uses_of
+from playhead_receiver.store.sql.tables.chain_links import promised
+from playhead_receiver.store.sql.tables.kept_texts import stored_text
+from playhead_receiver.store.writing.chain_linking import brought_link, links_for
+from playhead_receiver.store.writing.fact_rows import PROCESS_FACTS, fresh, part_digest, pending_row
+from playhead_receiver.store.writing.known_instances import COLUMNS, Instance, agent_of, recall, text_of
+from playhead_receiver.store.writing.prepare import Bundle, FactRun, Prepared, PreparedSpan, resource_key
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact, digest_of
-from playhead_semconv.starts import starts_of
+from playhead_semconv.tape.span_starts import starts_of
 
 REMEMBERED = 4096
 """How many instances, runs, resources and labels are remembered between transactions."""

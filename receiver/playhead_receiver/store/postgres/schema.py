@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import psycopg
 
-from playhead_receiver.store.postgres.db import PgDb
-from playhead_receiver.store.sql.blob_uses import note_uses
-from playhead_receiver.store.sql.links import note_unchained
+from playhead_receiver.store.postgres.connections.database import PgDb
+from playhead_receiver.store.sql.tables.blob_uses import note_uses
+from playhead_receiver.store.sql.tables.chain_links import note_unchained
 from playhead_semconv.errors import StoreUnavailable
 
 VERSION = 9

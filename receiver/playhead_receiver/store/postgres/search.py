@@ -11,19 +11,19 @@ import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from playhead_receiver.store.keys import Need
-from playhead_receiver.store.postgres.db import PgDb
-from playhead_receiver.store.postgres.locks import Key, lock
-from playhead_receiver.store.postgres.reader import Pool
-from playhead_receiver.store.protocol import Store
-from playhead_receiver.store.sql.reader import Reader
-from playhead_receiver.store.sql.searcher import FACT_WORDS, TEXT_WORDS, Searcher, phrases
-from playhead_receiver.store.texts import PLACE_BITS, address_of, frame_of, last_address
-from playhead_receiver.store.upkeep import LOOKED_AT, AskedFor, Hit, Lag
+from playhead_receiver.store.content.texts import PLACE_BITS, address_of, frame_of, last_address
+from playhead_receiver.store.postgres.connections.database import PgDb
+from playhead_receiver.store.postgres.connections.locks import Key, lock
+from playhead_receiver.store.postgres.connections.reader import Pool
+from playhead_receiver.store.protocol.store import Store
+from playhead_receiver.store.protocol.upkeep import LOOKED_AT, AskedFor, Hit, Lag
+from playhead_receiver.store.runs.attribute_keys import Need
+from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.search.searcher import FACT_WORDS, TEXT_WORDS, Searcher, phrases
 from playhead_semconv.errors import UsageError
 
 if TYPE_CHECKING:
-    from playhead_receiver.references import References
+    from playhead_receiver.store.content.references import References
 
 WORDS_AT_ONCE = 8000
 """Words of one row: what PostgreSQL counts in one `tsvector`, half of it."""

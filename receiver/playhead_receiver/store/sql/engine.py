@@ -9,23 +9,19 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Generic, TypeVar
 
-from playhead_receiver.store.cutting import Cutter
-from playhead_receiver.store.faults import OF_ONE_RUN
-from playhead_receiver.store.fold import SpanRow
-from playhead_receiver.store.history import History
-from playhead_receiver.store.protocol import Change, Meaning, Query, RunSummary, StoredSpan
-from playhead_receiver.store.resolve import resolve
-from playhead_receiver.store.shelves import Shelves
-from playhead_receiver.store.sql.blob_uses import unused
-from playhead_receiver.store.sql.db import Db
-from playhead_receiver.store.sql.deletion import Deletion
+from playhead_receiver.store.content.blob_places import Shelves
+from playhead_receiver.store.content.cutting import Cutter
+from playhead_receiver.store.keeping.service_history import History
+from playhead_receiver.store.protocol.faults import OF_ONE_RUN
+from playhead_receiver.store.protocol.store import Change, Meaning, Query, RunSummary, StoredSpan
+from playhead_receiver.store.runs.resolve import resolve
+from playhead_receiver.store.runs.summary_fold import SpanRow
+from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.history import Rolling
-from playhead_receiver.store.sql.links import links_of, not_chained
-from playhead_receiver.store.sql.meanings import put
-from playhead_receiver.store.sql.part import part_of_run
-from playhead_receiver.store.sql.reader import Reader
-from playhead_receiver.store.sql.runs import Runs
-from playhead_receiver.store.sql.summaries import (
+from playhead_receiver.store.sql.reading.part_of_tape import part_of_run
+from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.reading.run_lists import Runs
+from playhead_receiver.store.sql.reading.summaries import (
     Made,
     StoredRun,
     keep,
@@ -35,15 +31,19 @@ from playhead_receiver.store.sql.summaries import (
     outdated,
     span_rows,
 )
-from playhead_receiver.store.sql.tape import SqlTape
-from playhead_receiver.store.sql.tombstones import tombstones
-from playhead_receiver.store.writer import Writer
+from playhead_receiver.store.sql.reading.tape import SqlTape
+from playhead_receiver.store.sql.tables.blob_uses import unused
+from playhead_receiver.store.sql.tables.chain_links import links_of, not_chained
+from playhead_receiver.store.sql.tables.meanings import put
+from playhead_receiver.store.sql.tables.tombstones import tombstones
+from playhead_receiver.store.sql.upkeep.deletion import Deletion
+from playhead_receiver.store.writing.writer import Writer
 from playhead_semconv.custody import Link
 from playhead_semconv.custody.tombstones import Tombstone, Why
 from playhead_semconv.errors import StoreUnavailable
 from playhead_semconv.facts import Fact
-from playhead_semconv.seams import Tape
-from playhead_semconv.starts import starts_of
+from playhead_semconv.tape.protocols import Tape
+from playhead_semconv.tape.span_starts import starts_of
 
 log = logging.getLogger(__name__)
 

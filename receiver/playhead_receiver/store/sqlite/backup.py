@@ -9,10 +9,10 @@ from pathlib import Path
 import apsw
 
 from playhead_checkpoint import BlobFolder
-from playhead_receiver.lock import WriterLock
-from playhead_receiver.store.blobs import Blobs
-from playhead_receiver.store.prepare import blob_digests
+from playhead_receiver.host.writer_lock import WriterLock
+from playhead_receiver.store.content.blobs import Blobs
 from playhead_receiver.store.sqlite.schema import FILE, open_writer, speaking_of
+from playhead_receiver.store.writing.prepare import blob_digests
 from playhead_semconv.errors import CorruptTape, StoreError, StoreUnavailable
 
 BLOBS = "blobs"

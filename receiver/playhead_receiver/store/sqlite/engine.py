@@ -11,27 +11,27 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from playhead_checkpoint import BlobFolder
-from playhead_receiver.store.gate import Gate
-from playhead_receiver.store.keys import Need
-from playhead_receiver.store.prepare import Prepared, offloads, prepare
-from playhead_receiver.store.protocol import Batch, Receipt
-from playhead_receiver.store.shelves import PlaceFile, Shelves
-from playhead_receiver.store.sql.compaction import QUIET_S, drafts, write
+from playhead_receiver.store.content.blob_places import PlaceFile, Shelves
+from playhead_receiver.store.protocol.store import Batch, Receipt
+from playhead_receiver.store.protocol.upkeep import AskedFor, Deleted, Finding, Hit, Lag
+from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_receiver.store.sql.engine import SqlStore
-from playhead_receiver.store.sql.verify import verify
+from playhead_receiver.store.sql.upkeep.compaction import QUIET_S, drafts, write
+from playhead_receiver.store.sql.upkeep.verify import verify
 from playhead_receiver.store.sqlite.backup import copy_store
-from playhead_receiver.store.sqlite.hands import SqliteHands
+from playhead_receiver.store.sqlite.free_pages import give_back, has_room
 from playhead_receiver.store.sqlite.reader import SqliteReader
 from playhead_receiver.store.sqlite.schema import FILE
 from playhead_receiver.store.sqlite.search import SqliteSearch
-from playhead_receiver.store.sqlite.space import give_back, has_room
-from playhead_receiver.store.upkeep import AskedFor, Deleted, Finding, Hit, Lag
-from playhead_receiver.store.writer import Writer
+from playhead_receiver.store.sqlite.writing import SqliteHands
+from playhead_receiver.store.writing.commit_gate import Gate
+from playhead_receiver.store.writing.prepare import Prepared, offloads, prepare
+from playhead_receiver.store.writing.writer import Writer
 from playhead_semconv.custody.tombstones import Why
 from playhead_semconv.errors import StoreUnavailable
 
 if TYPE_CHECKING:
-    from playhead_receiver.references import References
+    from playhead_receiver.store.content.references import References
 
 BLOBS = "blobs"
 

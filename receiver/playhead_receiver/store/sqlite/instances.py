@@ -7,9 +7,9 @@ from typing import Any
 
 import apsw
 
-from playhead_receiver.store.fold import HEARTBEAT_NS
-from playhead_receiver.store.instances import COLUMNS, Instance, recall, said_by
-from playhead_receiver.store.sql.links import promised
+from playhead_receiver.store.runs.summary_fold import HEARTBEAT_NS
+from playhead_receiver.store.sql.tables.chain_links import promised
+from playhead_receiver.store.writing.known_instances import COLUMNS, Instance, recall, said_by
 
 
 class Instances:

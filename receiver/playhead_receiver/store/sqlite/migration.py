@@ -6,12 +6,12 @@ from typing import Any
 
 import apsw
 
-from playhead_receiver.span_view import Label, Usage, open_frame, parse_span, summarize
-from playhead_receiver.store.prepare import encode_label
-from playhead_receiver.store.sql.blob_uses import note_uses
-from playhead_receiver.store.sql.frames import frames_at
-from playhead_receiver.store.sql.links import note_unchained
-from playhead_receiver.store.texts import Texts
+from playhead_receiver.store.content.texts import Texts
+from playhead_receiver.store.spans.span_view import Label, Usage, open_frame, parse_span, summarize
+from playhead_receiver.store.sql.tables.blob_uses import note_uses
+from playhead_receiver.store.sql.tables.chain_links import note_unchained
+from playhead_receiver.store.sql.tables.frames import frames_at
+from playhead_receiver.store.writing.prepare import encode_label
 from playhead_semconv.errors import PlayheadError
 
 _TO_6 = """

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import apsw
 
-from playhead_receiver.store.blobs import Blobs
-from playhead_receiver.store.sql.reader import Reader
+from playhead_receiver.store.content.blobs import Blobs
+from playhead_receiver.store.sql.reading.reader import Reader
 from playhead_receiver.store.sqlite.schema import open_reader, speaking_of
 from playhead_semconv.errors import StoreUnavailable
 

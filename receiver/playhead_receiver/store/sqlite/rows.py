@@ -9,31 +9,25 @@ from typing import Any, TypeVar
 
 import apsw
 
-from playhead_receiver.span_view import SpanSummary
-from playhead_receiver.store.blobs import Blobs
-from playhead_receiver.store.indexed import PROCESS_FACTS, fresh, part_digest, pending_row
-from playhead_receiver.store.instances import Instance, agent_of, text_of
-from playhead_receiver.store.linking import brought_link, links_for
-from playhead_receiver.store.naming import agent_word
-from playhead_receiver.store.packing import Frame, TextIndex
-from playhead_receiver.store.prepare import (
-    Bundle,
-    FactRun,
-    Prepared,
-    PreparedSpan,
-    resource_key,
-)
-from playhead_receiver.store.protocol import Receipt
-from playhead_receiver.store.sql.blob_uses import uses_of
-from playhead_receiver.store.sql.kept_texts import stored_text
-from playhead_receiver.store.sql.shared import Shared
-from playhead_receiver.store.sql.summaries import span_row
+from playhead_receiver.store.content.blobs import Blobs
+from playhead_receiver.store.content.packing import Frame, TextIndex
+from playhead_receiver.store.content.texts import frame_of
+from playhead_receiver.store.protocol.store import Receipt
+from playhead_receiver.store.runs.naming import agent_word
+from playhead_receiver.store.spans.span_view import SpanSummary
+from playhead_receiver.store.sql.reading.summaries import span_row
+from playhead_receiver.store.sql.tables.blob_uses import uses_of
+from playhead_receiver.store.sql.tables.kept_texts import stored_text
+from playhead_receiver.store.sql.tables.shared_values import Shared
 from playhead_receiver.store.sqlite.instances import Instances
-from playhead_receiver.store.texts import frame_of
+from playhead_receiver.store.writing.chain_linking import brought_link, links_for
+from playhead_receiver.store.writing.fact_rows import PROCESS_FACTS, fresh, part_digest, pending_row
+from playhead_receiver.store.writing.known_instances import Instance, agent_of, text_of
+from playhead_receiver.store.writing.prepare import Bundle, FactRun, Prepared, PreparedSpan, resource_key
 from playhead_semconv import attributes as a
 from playhead_semconv import events as e
 from playhead_semconv.facts import Fact
-from playhead_semconv.starts import starts_of
+from playhead_semconv.tape.span_starts import starts_of
 
 ROWS_AT_ONCE = 256
 """Rows that one statement inserts."""

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 
-from playhead_receiver.store.keys import Need
-from playhead_receiver.store.protocol import Store
-from playhead_receiver.store.sql.reader import Reader
-from playhead_receiver.store.sql.searcher import Searcher, phrases
+from playhead_receiver.store.content.texts import address_of, frame_of, last_address
+from playhead_receiver.store.protocol.store import Store
+from playhead_receiver.store.protocol.upkeep import LOOKED_AT, AskedFor, Hit, Lag
+from playhead_receiver.store.runs.attribute_keys import Need
+from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.search.searcher import Searcher, phrases
 from playhead_receiver.store.sqlite.schema import BUSY_TIMEOUT_MS, speaking_of
-from playhead_receiver.store.texts import address_of, frame_of, last_address
-from playhead_receiver.store.upkeep import LOOKED_AT, AskedFor, Hit, Lag
 from playhead_semconv.errors import StoreUnavailable, UsageError
 
 if TYPE_CHECKING:
-    from playhead_receiver.references import References
+    from playhead_receiver.store.content.references import References
 
 FILE = "search.sqlite"
 

@@ -18,8 +18,8 @@ from playhead_receiver.faces.tempo.traceql.tree import (
     Stage,
     Where,
 )
-from playhead_receiver.store import keys
-from playhead_receiver.store.keys import Need
+from playhead_receiver.store.runs import attribute_keys as keys
+from playhead_receiver.store.runs.attribute_keys import Need
 from playhead_semconv import attributes as a
 
 _COMPARED = ("=", "!=", ">", ">=", "<", "<=", "=~", "!~")

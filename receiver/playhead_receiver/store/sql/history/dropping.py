@@ -7,19 +7,19 @@ from typing import Any
 
 import msgspec
 
-from playhead_receiver.store.indexed import part_digest
-from playhead_receiver.store.prepare import bare_run, blob_digests, pack_bare
-from playhead_receiver.store.sql.blob_uses import forget_uses, uses_of
-from playhead_receiver.store.sql.db import Db
+from playhead_receiver.store.runs.strands import needs_of, strands_of
+from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.history.staying import Stretch
-from playhead_receiver.store.sql.links import add_link, thin
-from playhead_receiver.store.sql.searcher import SAID
-from playhead_receiver.store.strands import needs_of, strands_of
+from playhead_receiver.store.sql.search.searcher import SAID
+from playhead_receiver.store.sql.tables.blob_uses import forget_uses, uses_of
+from playhead_receiver.store.sql.tables.chain_links import add_link, thin
+from playhead_receiver.store.writing.fact_rows import part_digest
+from playhead_receiver.store.writing.prepare import bare_run, blob_digests, pack_bare
 from playhead_semconv import events as e
 from playhead_semconv.custody import What
+from playhead_semconv.custody.number_ranges import merged
 from playhead_semconv.errors import CorruptTape
 from playhead_semconv.facts import Fact
-from playhead_semconv.ranges import merged
 
 AT_ONCE = 256
 

@@ -16,17 +16,17 @@ from typing import Any
 
 import msgspec
 
-from playhead_receiver.store.history import History
-from playhead_receiver.store.prepare import offloaded_at
-from playhead_receiver.store.sql.db import Db
+from playhead_receiver.store.keeping.service_history import History
+from playhead_receiver.store.runs.strands import UNKNOWN, UNNOTED
+from playhead_receiver.store.sql.database import Db
 from playhead_receiver.store.sql.history.dropping import Dropped, drop
 from playhead_receiver.store.sql.history.measured import Process
 from playhead_receiver.store.sql.history.staying import Owners, Stretch, decide, stretch_of
-from playhead_receiver.store.sql.part import Strands
-from playhead_receiver.store.sql.reader import Reader
-from playhead_receiver.store.strands import UNKNOWN, UNNOTED
+from playhead_receiver.store.sql.reading.part_of_tape import Strands
+from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.writing.prepare import offloaded_at
 from playhead_semconv.facts import Fact
-from playhead_semconv.folds import is_inbound
+from playhead_semconv.tape.folds import is_inbound
 
 STRETCHES_AT_ONCE = 32
 AT_ONCE_BYTES = 4 << 20

@@ -8,17 +8,17 @@ from typing import Any
 
 import msgspec
 
-from playhead_receiver.store.indexed import part_digest
-from playhead_receiver.store.prepare import bare_run, offloaded_at
+from playhead_receiver.store.runs.strands import lane_strand, needs_of
 from playhead_receiver.store.sql.history.measured import Process
-from playhead_receiver.store.sql.part import AT_ONCE, Strands
-from playhead_receiver.store.sql.reader import Reader
-from playhead_receiver.store.strands import lane_strand, needs_of
+from playhead_receiver.store.sql.reading.part_of_tape import AT_ONCE, Strands
+from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.writing.fact_rows import part_digest
+from playhead_receiver.store.writing.prepare import bare_run, offloaded_at
 from playhead_semconv import events as e
 from playhead_semconv.errors import CorruptTape
 from playhead_semconv.facts import Fact
-from playhead_semconv.slices import has_news, parent_of
-from playhead_semconv.starts import starts_among, starts_of
+from playhead_semconv.tape.slices import has_news, parent_of
+from playhead_semconv.tape.span_starts import starts_among, starts_of
 
 _OF_ITS_PROCESS = (e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT, e.PLAYHEAD_GAP)
 

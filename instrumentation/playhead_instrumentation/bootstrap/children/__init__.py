@@ -1,0 +1,1 @@
+"""How recording goes on in the processes that a recorded one starts, or becomes."""

@@ -1,0 +1,20 @@
+"""This process becomes another program; whatever Python that is or starts is recorded."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from playhead_instrumentation.bootstrap.children.search_path import with_site
+from playhead_instrumentation.bootstrap.off import switched_off
+
+
+def become(words: list[str]) -> None:
+    """Execute the program that ``words`` say, behind a ``--``. Returns never."""
+    words = words[1:] if words[:1] == ["--"] else words
+    if not switched_off():
+        os.environ["PYTHONPATH"] = with_site(os.environ)
+    try:
+        os.execvp(words[0], words)
+    except OSError as problem:
+        sys.exit(f"playhead: {words[0]} cannot be started: {problem.strerror}")

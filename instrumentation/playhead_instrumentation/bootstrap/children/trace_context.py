@@ -1,0 +1,140 @@
+"""The trace goes on in child processes: ``TRACEPARENT``, ``TRACESTATE``, ``BAGGAGE``, and whose it is.
+
+A child gets them in its environment and takes them up once, when it starts. The program's own
+``os.environ`` stays as it is. Forked children need nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from opentelemetry import baggage, propagate, trace
+from opentelemetry.context import Context
+from opentelemetry.propagators.textmap import Getter, Setter
+
+from playhead_instrumentation.boundaries.process.child_environment import Environment
+from playhead_instrumentation.boundaries.process.words import AGENT, JOINS, PARENT, VARIABLES, WHOLE
+
+log = logging.getLogger(__name__)
+
+RELOADED = ("WERKZEUG_RUN_MAIN", "RUN_MAIN")
+"""Variables that the reloaders of Flask and Django set in the service that they start."""
+
+
+class _Setter(Setter[dict[str, str]]):
+    def set(self, carrier: dict[str, str], key: str, value: str) -> None:
+        carrier[_variable(key)] = value
+
+
+class _Getter(Getter[Mapping[str, str]]):
+    def get(self, carrier: Mapping[str, str], key: str) -> list[str] | None:
+        value = carrier.get(_variable(key))
+        return None if value is None else [value]
+
+    def keys(self, carrier: Mapping[str, str]) -> list[str]:
+        return list(carrier)
+
+
+def _variable(key: str) -> str:
+    return key.upper().replace("-", "_")
+
+
+def extracted(environ: Mapping[str, str]) -> tuple[trace.SpanContext | None, Context]:
+    """Who started this process: the span named in ``environ``, and a context with its baggage alone."""
+    found = propagate.extract(environ, context=Context(), getter=_Getter())
+    parent = trace.get_current_span(found).get_span_context()
+    carried = Context()
+    for name, value in baggage.get_all(found).items():
+        carried = baggage.set_baggage(name, value, carried)
+    return (parent if parent.is_valid else None), carried
+
+
+def injected(context: Context | None) -> dict[str, str]:
+    """The variables that make a child continue ``context``."""
+    carrier: dict[str, str] = {}
+    propagate.inject(carrier, context=context, setter=_Setter())
+    return carrier
+
+
+def joins(environ: Mapping[str, str]) -> bool:
+    """Whether what comes to this process from outside belongs to the run of who started it.
+
+    Not where it is that program itself, become another one, or one of its workers.
+    """
+    told = environ.get(JOINS, "")
+    if told in ("", WHOLE):
+        return bool(told)
+    reloaded = any(environ.get(name) for name in RELOADED)
+    return told != str(os.getpid()) and not reloaded
+
+
+class Children:
+    """Hands the trace to the children of this process."""
+
+    def __init__(
+        self,
+        context: Callable[[], Context | None],
+        instance: Callable[[], bytes],
+        agent: Callable[[], str],
+        whole: bool = False,
+    ) -> None:
+        """``context``: what a child continues. ``instance``, ``agent``: whose child it is.
+
+        ``whole``: this process belongs to the run of who started it.
+        """
+        self._context = context
+        self._instance = instance
+        self._agent = agent
+        self._whole = whole
+        self._inherited = {name: os.environ[name] for name in VARIABLES if name in os.environ}
+
+    def variables(self) -> dict[str, str]:
+        """What makes a child go on with the trace, and tells it whose it is. Never raises."""
+        try:
+            told = injected(self._context())
+            told[PARENT] = self._instance().hex()
+            told[JOINS] = WHOLE if self._whole else str(os.getpid())
+            if agent := self._agent():
+                told[AGENT] = agent
+            return told
+        except Exception:
+            log.debug("playhead could not hand the trace to a child", exc_info=True)
+            return {}
+
+    def environment(self, env: Environment) -> Environment:
+        """The environment for a child that was to have ``env`` (None: ours). Never raises.
+
+        Variables that the program chose for the child itself stay. Names are bytes where they can be, so
+        that nobody has to encode them again.
+        """
+        try:
+            given: dict[Any, Any] = dict(_ENVIRONMENT if env is None else env)
+            for form, name in _FORMS.items():
+                if form in given:
+                    if os.fsdecode(given[form]) != self._inherited.get(name):
+                        return env
+                    del given[form]
+            told = self.variables()
+            if env is None and _ENVIRONMENT is not os.environ:
+                told = {os.fsencode(name): os.fsencode(value) for name, value in told.items()}
+            return given | told if told else env
+        except Exception:
+            log.debug("playhead could not hand the trace to a child", exc_info=True)
+            return env
+
+
+_FORMS: dict[str | bytes, str] = {
+    **{key: key for key in VARIABLES},
+    **{os.fsencode(key): key for key in VARIABLES},
+}
+"""The variables that a child is told, by each form that a program may give their names."""
+
+_data: Any = getattr(os.environ, "_data", None)
+
+_ENVIRONMENT: Mapping[Any, Any] = (
+    cast("dict[bytes, bytes]", _data) if os.name == "posix" and type(_data) is dict else os.environ
+)
+"""Our own variables, as the system has them where that can be reached."""

@@ -1,0 +1,171 @@
+"""``python -m playhead_instrumentation record|replay|…``: runs a program in this interpreter.
+
+::
+
+    record [--tape FILE] [--] [-m MODULE | SCRIPT] ARGUMENTS…
+    replay --tape FILE --now FILE [--scratch FOLDER] [--origin RUN] [--live TOOL]… [--allow HOST]…
+    replay --tape FILE --now FILE [--forks FILE] [--origin RUN] [--live TOOL]… [--allow HOST]…
+           [--check FILE]… [--headers FILE] -- [-m MODULE | SCRIPT] ARGUMENTS…
+    warm --control FD --tape FILE --scratch FOLDER --isolation FILE [--leave-out PACKAGE]…
+    command [--] COMMAND ARGUMENTS…
+    fork --tape FILE --plan FILE [--forks FILE] [--cwd FOLDER] [--headers FILE]
+         -- [-m MODULE | SCRIPT] ARGUMENTS…
+
+``record --tape`` writes a tape file and sends nothing anywhere. ``command`` becomes another program; the
+Python in it is recorded. ``replay`` answers from the tape and writes what happens to another. ``warm``
+waits, and forks such replays. ``fork`` answers from the tape as far as it goes, goes on for real, and is
+recorded; the plan is that of `playhead_semconv.rerun.plans`. Exit status: the program's.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from playhead_instrumentation.bootstrap.tape_files import load, load_several
+from playhead_instrumentation.runtime.program import Program
+from playhead_instrumentation.session import process_facts, session
+from playhead_instrumentation.spans import checks
+from playhead_semconv.errors import PlayheadError, ReplayFailed
+from playhead_semconv.rerun.given_headers import read_headers
+from playhead_semconv.settings import environment_name
+
+if TYPE_CHECKING:
+    from playhead_instrumentation.driver.driver import Driver
+    from playhead_instrumentation.service.service import Service
+
+CHECKS = environment_name("checks")
+
+
+def prepared(words: list[str]) -> Program | Service:
+    """What ``words`` say, recorded or answered from now on. Leaves by `SystemExit` if it cannot be."""
+    try:
+        if words[:1] == ["replay"]:
+            return _replay(words[1:])
+        elif words[:1] == ["warm"]:
+            return _warm(words[1:])
+        elif words[:1] == ["fork"]:
+            return _fork(words[1:])
+        return _record(words[1:] if words[:1] == ["record"] else [])
+    except PlayheadError as problem:
+        sys.stderr.write(f"{problem}\n")
+        raise SystemExit(problem.exit_status) from None
+
+
+def run(program: Program | Service) -> None:
+    """Run it. Leaves by `SystemExit` unless it just ends."""
+    try:
+        program.run()
+    except PlayheadError as problem:
+        sys.stderr.write(f"{problem}\n")
+        raise SystemExit(problem.exit_status) from None
+
+
+def _record(words: list[str]) -> Program:
+    from playhead_instrumentation.bootstrap.launch import launch
+    from playhead_instrumentation.bootstrap.off import switched_off
+    from playhead_instrumentation.bootstrap.start import start_recording
+    from playhead_instrumentation.driver.tape_writer import TapeWriter
+
+    file = Path(words[1]) if words[:1] == ["--tape"] and len(words) > 1 else None
+    program = Program.of_words(words if file is None else words[2:])
+    checks.load_all(os.environ.get(CHECKS, ""))
+    process_facts.announce(program.script, program.words(), program.source or "")
+    if switched_off():
+        return program
+    if file is None:
+        launch()
+    else:
+        start_recording(sink=TapeWriter(file))
+    return program
+
+
+def _warm(words: list[str]) -> Program | Service:
+    from playhead_instrumentation.bootstrap.warm.process import wait
+
+    return _replay(wait(words), waited=True)
+
+
+def _replay(words: list[str], *, waited: bool = False) -> Program | Service:
+    """``waited``: this is the fork of a process that waited for it."""
+    import argparse  # a recording needs none
+
+    from playhead_instrumentation.bootstrap.replayed import Replayed
+
+    parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation replay")
+    parser.add_argument("--tape", required=True, type=Path, help="the tape that answers")
+    parser.add_argument("--now", required=True, type=Path, help="where the replay writes its tape")
+    parser.add_argument("--scratch", default="", help="an empty folder for what the program writes")
+    parser.add_argument("--forks", type=Path, help="the tapes that answer in processes it forks")
+    parser.add_argument("--origin", default="", help="run id of the run that is replayed")
+    parser.add_argument("--live", action="append", default=[], help="a tool that runs for real")
+    parser.add_argument("--allow", action="append", default=[], help="a host that may be reached")
+    parser.add_argument("--check", action="append", default=[], help="a file of check functions")
+    parser.add_argument("--headers", type=Path, help="headers that requests are asked with")
+    parser.add_argument("words", nargs=argparse.REMAINDER, help="the program")
+    asked = parser.parse_args(words)
+    program, headers = Program.of_words(asked.words), _given(asked.headers)
+    for path in asked.check:
+        checks.load(path)
+    process_facts.announce(program.script, program.words(), program.source or "")
+    replayed = Replayed(
+        str(asked.now),
+        str(asked.forks or ""),
+        asked.scratch,
+        asked.origin,
+        tuple(asked.live),
+        tuple(asked.allow),
+        tuple(asked.check),
+        Replayed.held(),
+        Replayed.held_by_kernel(),
+    )
+    tape = load(asked.tape)
+    running = replayed.begin(tape) if waited else replayed.start(tape)
+    return _served(running.driver, program, headers)
+
+
+def _given(headers: Path | None) -> dict[str, str]:
+    """Read before anything else: what the program does not open is not let through."""
+    return {} if headers is None else read_headers(headers.read_bytes())
+
+
+def _served(driver: Driver, program: Program, headers: Mapping[str, str]) -> Program | Service:
+    """What is run: the program, or its application where the tape is about requests."""
+    if not driver.requests:
+        return program
+    from playhead_instrumentation.service.service import Service
+
+    return Service(driver, program, headers)
+
+
+def _fork(words: list[str]) -> Program | Service:
+    import argparse  # a recording needs none
+
+    from playhead_instrumentation.bootstrap.launch import launch
+    from playhead_semconv.rerun.plans import read_plan
+
+    parser = argparse.ArgumentParser(prog="python -m playhead_instrumentation fork")
+    parser.add_argument("--tape", required=True, type=Path, help="the tape that answers, up to its end")
+    parser.add_argument("--plan", required=True, type=Path, help="what to do there")
+    parser.add_argument("--forks", type=Path, help="the tapes of processes it forks")
+    parser.add_argument("--cwd", default=".", help="the folder that the program works in")
+    parser.add_argument("--headers", type=Path, help="headers that requests are asked with")
+    parser.add_argument("--check", action="append", default=[], help="a file of check functions")
+    parser.add_argument("words", nargs=argparse.REMAINDER, help="the program")
+    asked = parser.parse_args(words)
+    program, headers = Program.of_words(asked.words), _given(asked.headers)
+    tape, plan = load(asked.tape), read_plan(asked.plan.read_bytes())
+    forks = [] if asked.forks is None else load_several(asked.forks)
+    for path in asked.check:
+        checks.load(path)
+    os.chdir(asked.cwd)
+    process_facts.announce(program.script, program.words(), program.source or "")
+    launch(tape, plan)
+    running = session.current()
+    if running is None or running.mode != plan.mode:
+        raise ReplayFailed("the fork could not start, and the program is not run for real")
+    running.forks = forks
+    return _served(running.driver, program, headers)

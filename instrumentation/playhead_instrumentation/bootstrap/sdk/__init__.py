@@ -1,0 +1,1 @@
+"""What is done to the SDK of OpenTelemetry: providers, samplers, exporters, ids of spans."""

@@ -1,0 +1,242 @@
+"""Every `TracerProvider` of the process is recorded, whoever makes it, and whenever.
+
+The SDK's classes are patched, not one provider: programs set their own, or several, or keep one for
+themselves. What is patched, and what for:
+
+==================================  ================================================================
+``TracerProvider.__init__``         the recording processor comes first, the sampler records all
+``TracerProvider.shutdown``         what is still open is ended, what is ended late is drained before
+``TracerProvider.force_flush``      what is ended late is drained before
+``Tracer.start_span``               a span without a parent is the run root's child
+``trace._set_tracer_provider``      the program's own provider takes the place of ours
+==================================  ================================================================
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import logging
+import time
+from typing import Any, Protocol
+
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk import trace as sdk_trace
+from opentelemetry.util._once import Once
+
+from playhead_instrumentation.bootstrap.sdk.exporters import bound_existing
+from playhead_instrumentation.bootstrap.sdk.sampling import RecordAll
+from playhead_instrumentation.runtime.patching import Patches
+from playhead_instrumentation.spans.light import LightTracer
+from playhead_instrumentation.spans.processor import RecordingProcessor
+
+log = logging.getLogger(__name__)
+
+DRAIN_S = 30.0
+"""How long a shutdown waits for spans that end late; the SDK's own limit for its exporters."""
+
+
+class Keeper(Protocol):
+    """What happens to spans around their provider's life."""
+
+    def adopt(self, context: Context | None, kind: trace.SpanKind) -> Context | None:
+        """The context in which a span starts."""
+        ...
+
+    def drain(self, timeout_s: float) -> bool:
+        """End what is over but not ended yet."""
+        ...
+
+    def close(self, provider: sdk_trace.TracerProvider) -> None:
+        """The provider is about to shut down: end its open spans that are ours."""
+        ...
+
+
+class Providers:
+    """The providers of this process, and the hooks in the SDK."""
+
+    def __init__(self, processor: RecordingProcessor, keeper: Keeper) -> None:
+        self._processor = processor
+        self._keeper = keeper
+        self._own: sdk_trace.TracerProvider | None = None
+        self._private: sdk_trace.TracerProvider | None = None
+        self._tracer: tuple[Any, trace.Tracer] | None = None
+        self._patches: Patches | None = None
+        self._recording = True
+
+    def install(self, patches: Patches) -> None:
+        """Patch the SDK, and attach to the provider that is set already."""
+        self._patches = patches
+        layers = {"__init__": self._init, "shutdown": self._shutdown, "force_flush": self._force_flush}
+        for name, owner, around in (
+            ("TracerProvider", sdk_trace.TracerProvider, layers),
+            ("Tracer", sdk_trace.Tracer, {"start_span": self._start_span}),
+            ("set_tracer_provider", trace, {"_set_tracer_provider": self._set_provider}),
+        ):
+            patches.attempt(name, functools.partial(patches.around_all, owner, around))
+        present = getattr(trace, "_TRACER_PROVIDER", None)
+        if isinstance(present, sdk_trace.TracerProvider):
+            self.attach_late(present)
+
+    def uninstall(self) -> None:
+        """Let the SDK do as it does without us, the providers that there are included."""
+        if self._patches is not None:
+            self._patches.undo()
+        self._recording = False
+
+    def ensure(self) -> None:
+        """Set a provider where nobody has set one.
+
+        One that exports to nobody else, ours or the configurator's, makes way for the program's own.
+        """
+        if getattr(trace, "_TRACER_PROVIDER", None) is None:
+            trace.set_tracer_provider(sdk_trace.TracerProvider())
+        provider: Any = trace.get_tracer_provider()
+        processors = getattr(provider, "_active_span_processor", None)
+        if getattr(processors, "_span_processors", None) == (self._processor,):
+            self._own = provider
+
+    def tracer(self) -> trace.Tracer:
+        """The tracer for our own spans: of the global provider, where that is an SDK's."""
+        provider: Any = trace.get_tracer_provider()
+        if self._tracer is not None and self._tracer[0] is provider:
+            return self._tracer[1]
+        home = provider
+        if not isinstance(provider, sdk_trace.TracerProvider):
+            if self._private is None:
+                self._private = sdk_trace.TracerProvider()
+            home = self._private
+        tracer = LightTracer(
+            home.get_tracer("playhead", _version()), self._processor, self._keeper.adopt
+        )
+        self._tracer = (provider, tracer)
+        return tracer
+
+    def attach(self, provider: Any) -> None:
+        """Record all spans of ``provider``."""
+        if isinstance(provider.sampler, RecordAll):
+            return
+        provider.sampler = RecordAll(provider.sampler, lambda: self._recording)
+        for tracer in getattr(provider, "_tracers", {}).values():
+            tracer.sampler = provider.sampler
+        provider.add_span_processor(self._processor)
+
+    def attach_late(self, provider: Any) -> None:
+        """The same for a provider that was made before its class was patched."""
+        if isinstance(provider.sampler, RecordAll):
+            return
+        self.attach(provider)
+        processors = getattr(provider, "_active_span_processor", None)
+        for processor in getattr(processors, "_span_processors", ()):
+            bound_existing(processor)
+        if getattr(provider, "_atexit_handler", None) is not None:
+            # atexit holds the method as it was before the patch.
+            atexit.unregister(provider._atexit_handler)
+            provider._atexit_handler = atexit.register(provider.shutdown)
+
+    def _start_span(
+        self,
+        start_span: Any,
+        tracer: Any,
+        name: str,
+        context: Context | None = None,
+        kind: trace.SpanKind = trace.SpanKind.INTERNAL,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        try:
+            context = self._keeper.adopt(context, kind)
+        except Exception:
+            log.debug("playhead could not open the run root", exc_info=True)
+        return start_span(tracer, name, context, kind, *args, **kwargs)
+
+    def _set_provider(self, set_provider: Any, tracer_provider: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            self._make_way(tracer_provider)
+            if isinstance(tracer_provider, sdk_trace.TracerProvider):
+                self.attach_late(tracer_provider)
+        except Exception:
+            log.debug("playhead could not make way for a provider", exc_info=True)
+        return set_provider(tracer_provider, *args, **kwargs)
+
+    def _init(self, init: Any, provider: Any, *args: Any, **kwargs: Any) -> None:
+        init(provider, *args, **kwargs)
+        self.attach(provider)
+
+    def _shutdown(self, shutdown: Any, provider: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            self._keeper.close(provider)
+            self._keeper.drain(DRAIN_S)
+        except Exception:
+            log.debug("playhead could not end what was open", exc_info=True)
+        return shutdown(provider, *args, **kwargs)
+
+    def _force_flush(self, force_flush: Any, provider: Any, timeout_millis: int = 30000) -> Any:
+        started = time.monotonic()
+        try:
+            self._keeper.drain(timeout_millis / 1000)
+        except Exception:
+            log.debug("playhead could not drain", exc_info=True)
+        spent_ms = int((time.monotonic() - started) * 1000)
+        return force_flush(provider, max(1, timeout_millis - spent_ms))
+
+    def _make_way(self, successor: Any) -> None:
+        """Let ``successor`` be the global provider instead of ours, tracers that are out included."""
+        own: Any = self._own
+        if own is None or successor is own or getattr(trace, "_TRACER_PROVIDER", None) is not own:
+            return
+        self._own = None
+        module: Any = trace
+        module._TRACER_PROVIDER = None
+        module._TRACER_PROVIDER_SET_ONCE = Once()
+        heir: Any = successor
+        if not isinstance(successor, sdk_trace.TracerProvider):
+            return
+        self.attach_late(heir)
+        for tracer in list(getattr(own, "_tracers", {}).values()):
+            tracer.sampler = heir.sampler
+            tracer.resource = heir.resource
+            tracer.span_processor = heir._active_span_processor
+            tracer.id_generator = heir.id_generator
+            tracer._span_limits = heir._span_limits
+        self._processor.move(own._active_span_processor, heir._active_span_processor)
+
+
+@functools.cache
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("playhead-instrumentation")
+
+
+def unset_idle() -> None:
+    """Take back providers of metrics and logs that were configured and give nothing to anybody.
+
+    The API lets a provider be set once: where it is one that nobody reads, a program that sets its own
+    would be refused.
+    """
+    import opentelemetry._logs._internal as logs
+    import opentelemetry.metrics._internal as metrics
+
+    for module, name, used in ((metrics, "METER", _is_read), (logs, "LOGGER", _is_processed)):
+        provider = getattr(module, f"_{name}_PROVIDER", None)
+        if provider is not None and not used(provider):
+            setattr(module, f"_{name}_PROVIDER", None)
+            setattr(module, f"_{name}_PROVIDER_SET_ONCE", Once())
+            proxy: Any = getattr(module, f"_PROXY_{name}_PROVIDER", None)
+            if hasattr(proxy, "_real_meter_provider"):
+                proxy._real_meter_provider = None
+
+
+def _is_read(provider: Any) -> bool:
+    readers = getattr(provider, "_metric_readers", None)
+    if readers is None:
+        readers = getattr(getattr(provider, "_sdk_config", None), "metric_readers", None)
+    return readers is None or bool(readers)  # an SDK that says it otherwise is left alone
+
+
+def _is_processed(provider: Any) -> bool:
+    processor = getattr(provider, "_multi_log_record_processor", None)
+    processors = getattr(processor, "_log_record_processors", None)
+    return processors is None or bool(processors)

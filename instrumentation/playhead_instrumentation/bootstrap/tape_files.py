@@ -1,0 +1,40 @@
+"""Tapes that answer a replay, read from their files."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from pathlib import Path
+
+from playhead_semconv import events as e
+from playhead_semconv.errors import TapeError
+from playhead_semconv.facts import Fact
+from playhead_semconv.tape.frames import scan_whole
+from playhead_semconv.tape.indexed_tapes import IndexedTape, MemoryTape, gather
+
+
+def load(path: Path) -> IndexedTape:
+    """The tape of a file, whole and with content. `TapeError` where it is not.
+
+    The file is mapped: of the tape, what is in use is in memory.
+    """
+    with open(path, "rb") as file:
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else None
+    data = memoryview(mapped or b"")
+    tape, *_ = gather(data, scan_whole(data, path.name)).tapes or [MemoryTape(())]
+    tape.require_whole()
+    if any(one.body is not None and one.body.size and not one.body.digest for one in _requests(tape)):
+        raise TapeError("the tape holds no content: it was recorded with content=metadata")
+    if mapped is not None and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.madvise(mmap.MADV_DONTNEED)  # what was read to find what lies where
+    return tape
+
+
+def load_several(path: Path) -> list[IndexedTape]:
+    """The tapes of a file of several processes."""
+    data = path.read_bytes()
+    return gather(data, scan_whole(data, path.name)).tapes
+
+
+def _requests(tape: IndexedTape) -> Iterator[Fact]:
+    return tape.named(e.PLAYHEAD_EXCHANGE_REQUEST)

@@ -1,0 +1,1 @@
+"""A process that waits with its libraries imported, and is forked for each replay."""

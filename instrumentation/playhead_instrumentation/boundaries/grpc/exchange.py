@@ -1,0 +1,221 @@
+"""A gRPC call as an exchange: what stands on tape, and what a recorded one tells the library again.
+
+The body is the request, where there is one; the head is the initial metadata, the parts are the answers,
+the end is the status with the trailing metadata. Requests of a stream are messages that are sent.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import sys
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from playhead_instrumentation.boundaries.message_exchange import MessageExchange
+from playhead_instrumentation.driver.verdict import Played
+from playhead_instrumentation.session.session import Session
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import PlayheadError
+from playhead_semconv.facts import Delivery, ErrorRecord
+
+OK, INTERNAL = 0, 13
+COLLECTED = "Cancelled upon garbage collection!"
+"""What the library says of a call that nobody holds any more."""
+
+log = logging.getLogger(__name__)
+
+
+class Status(NamedTuple):
+    """How a call ended."""
+
+    code: int
+    details: str
+    trailers: Any
+    """Metadata, as the library has it; None where there is none."""
+    debug: str
+
+
+def begin(
+    session: Session, target: str, method: str, metadata: Any, request: bytes | None
+) -> MessageExchange | None:
+    """Open the span and ask the driver; None when that failed. ``request`` None: it is a stream."""
+    try:
+        session.settle()
+        redactor = session.redactor
+        kept, redacted = redactor.headers(_pairs(metadata))
+        details: dict[str, Any] = {a.PLAYHEAD_GRPC_METADATA: kept}
+        if redacted:
+            details[a.PLAYHEAD_REDACTED_COUNT] = redacted
+        service, _, name = method.strip("/").rpartition("/")
+        host, port = _address(target)
+        exchange = MessageExchange(
+            session,
+            "grpc",
+            f"{redactor.text(target)}{method}",
+            request or b"",
+            details,
+            name=f"{service}/{name}",
+            attributes={
+                a.RPC_SYSTEM: "grpc",
+                a.RPC_SERVICE: service,
+                a.RPC_METHOD: name,
+                a.SERVER_ADDRESS: host,
+                a.SERVER_PORT: port,
+            },
+        )
+        exchange.call.scrub = redactor.response("application/grpc", "")
+        return exchange
+    except Exception:
+        log.debug("playhead could not record a gRPC call", exc_info=True)
+        return None
+
+
+def answered(exchange: MessageExchange, session: Session, metadata: Any, at: Delivery | None) -> None:
+    """The initial metadata came."""
+    try:
+        kept, redacted = session.redactor.headers(_pairs(metadata))
+        values: dict[str, Any] = {a.PLAYHEAD_GRPC_METADATA: kept}
+        if redacted:
+            values[a.PLAYHEAD_REDACTED_COUNT] = redacted
+        exchange.answered(values, at)
+    except Exception:
+        log.debug("playhead could not record metadata", exc_info=True)
+
+
+def ended(exchange: MessageExchange, session: Session, status: Status, at: Delivery | None) -> None:
+    """The status came."""
+    try:
+        redactor = session.redactor
+        code, details = int(status.code), redactor.text(status.details or "")
+        said: dict[str, Any] = {a.RPC_GRPC_STATUS_CODE: code, a.PLAYHEAD_GRPC_DETAILS: details}
+        exchange.describe({a.RPC_GRPC_STATUS_CODE: code})
+        if status.trailers is not None:
+            said[a.PLAYHEAD_GRPC_TRAILERS], _ = redactor.headers(_pairs(status.trailers))
+        if status.debug:
+            said[a.PLAYHEAD_GRPC_DEBUG] = redactor.text(status.debug)
+        if code == OK:
+            exchange.finished(at, said)
+        else:
+            exchange.broken(ErrorRecord("grpc", "RpcError", f"{_name(code)}: {details}"), at, said)
+    except Exception:
+        log.debug("playhead could not record a status", exc_info=True)
+
+
+def head_of(played: Played) -> Any:
+    """The recorded initial metadata."""
+    return _metadata(played.exchange.head.get(a.PLAYHEAD_GRPC_METADATA))
+
+
+def status_of(played: Played) -> Status | None:
+    """The recorded status; None where there is none."""
+    end = played.exchange.end
+    if end is None or a.RPC_GRPC_STATUS_CODE not in end.values:
+        return None
+    said = end.values
+    trailers = said.get(a.PLAYHEAD_GRPC_TRAILERS)
+    return Status(
+        int(said[a.RPC_GRPC_STATUS_CODE]),
+        str(said.get(a.PLAYHEAD_GRPC_DETAILS, "")),
+        None if trailers is None else _metadata(trailers),
+        str(said.get(a.PLAYHEAD_GRPC_DEBUG, "")),
+    )
+
+
+def given_up(exchange: MessageExchange, details: str) -> None:
+    """The program has cancelled the call, or nobody holds it any more."""
+    if details == COLLECTED:
+        exchange.abandoned()
+    else:
+        exchange.broken(ErrorRecord("grpc", "FutureCancelledError", details), None)
+
+
+def too_late(exchange: MessageExchange) -> bool:
+    """Whether a message that goes out now came too late when it was recorded: the call failed before."""
+    played = exchange.played
+    if played is None or exchange.sent_count < len(played.exchange.sent):
+        return False
+    end = played.exchange.end
+    return end is not None and end.error is not None
+
+
+def refused(error: PlayheadError) -> Status:
+    """What a call ends with that the tape does not answer."""
+    return Status(INTERNAL, str(error), (), str(error))
+
+
+def play_again(exchange: MessageExchange, played: Played, index: int, at: Delivery | None) -> Any:
+    """Put on the tape of the replay the ``index``-th thing that came, and make it again.
+
+    A tuple is metadata, bytes are a message, a `Status` is the end.
+    """
+    recorded = played.exchange
+    if index == 0 and recorded.head:
+        exchange.answered(dict(recorded.head), at)
+        return head_of(played)
+    place = index - bool(recorded.head)
+    if place < len(recorded.parts):
+        data = played.part(place)
+        exchange.received(data, at)
+        return data
+    status = status_of(played)
+    end = recorded.end
+    if end is not None and status is not None:
+        exchange.describe({a.RPC_GRPC_STATUS_CODE: status.code})
+        said = {
+            name: end.values[name]
+            for name in (
+                a.RPC_GRPC_STATUS_CODE,
+                a.PLAYHEAD_GRPC_DETAILS,
+                a.PLAYHEAD_GRPC_TRAILERS,
+                a.PLAYHEAD_GRPC_DEBUG,
+            )
+            if name in end.values
+        }
+        if end.error is None:
+            exchange.finished(at, said)
+        else:
+            exchange.broken(end.error, at, said)
+    return status
+
+
+def _pairs(metadata: Any) -> list[tuple[bytes, bytes]]:
+    found: list[tuple[bytes, bytes]] = []
+    pairs: Iterable[Any] = metadata or ()
+    for key, value in pairs:
+        name = key if isinstance(key, bytes) else str(key).encode()
+        data = value if isinstance(value, bytes) else str(value).encode()
+        found.append((name, base64.b64encode(data) if name.endswith(b"-bin") else data))
+    return found
+
+
+def _metadata(flat: Any) -> Any:
+    words = [str(word) for word in flat or ()]
+    make = getattr(sys.modules.get("grpc._cython.cygrpc"), "_Metadatum", None)
+    found: list[Any] = []
+    for key, value in zip(words[::2], words[1::2], strict=True):
+        data = _unpacked(value) if key.endswith("-bin") else value
+        found.append((key, data) if make is None else make(key, data))
+    return tuple(found)
+
+
+def _unpacked(text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except ValueError:
+        return text.encode()  # it was redacted
+
+
+def _address(target: str) -> tuple[str, int]:
+    place = target.rpartition("/")[2] if "//" in target else target.rpartition("dns:")[2]
+    parts = urlsplit(f"//{place}")
+    try:
+        return parts.hostname or target, parts.port or 0
+    except ValueError:
+        return target, 0
+
+
+def _name(code: int) -> str:
+    codes: Any = getattr(sys.modules.get("grpc"), "StatusCode", ())
+    return next((one.name for one in codes if one.value[0] == code), str(code))

@@ -1,0 +1,64 @@
+"""A recorded answer in the place of a transport: the real decoder above it cannot tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playhead_instrumentation.driver.exceptions import OWN_DOING, again
+from playhead_instrumentation.driver.verdict import Played
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import ErrorRecord
+
+
+class Unanswered(Exception):
+    """The recording ends here, though the answer did not."""
+
+
+class Answer:
+    """Answers one request from its recording. ``module``: httpx or httpx2, whose classes are spoken."""
+
+    def __init__(self, played: Played, module: Any) -> None:
+        self._played = played
+        self._module = module
+
+    def head(self, streamed: type[Any]) -> Any:
+        """The response, whose stream is a ``streamed`` of this answer. Raises what was raised."""
+        exchange = self._played.exchange
+        if not exchange.head:
+            raise self._end()
+        flat = [str(word).encode("latin-1") for word in exchange.head.get(a.PLAYHEAD_HTTP_HEADERS, [])]
+        extensions = {
+            "http_version": str(exchange.head.get(a.PLAYHEAD_HTTP_VERSION, "HTTP/1.1")).encode()
+        }
+        if a.PLAYHEAD_HTTP_REASON in exchange.head:
+            extensions["reason_phrase"] = str(exchange.head[a.PLAYHEAD_HTTP_REASON]).encode("latin-1")
+        at_once = self._played.at_once
+        parts = range(len(exchange.parts))
+        response = self._module.Response(
+            int(exchange.head[a.HTTP_RESPONSE_STATUS_CODE]),
+            headers=list(zip(flat[::2], flat[1::2], strict=True)),
+            stream=self._module.ByteStream(b"".join(map(self._played.part, parts)))
+            if at_once
+            else streamed(self),
+            extensions=extensions,
+        )
+        if at_once:
+            response.read()
+        return response
+
+    def chunk(self, index: int) -> bytes | None:
+        """A chunk of the answer; None when it is whole. Raises what was raised."""
+        exchange = self._played.exchange
+        if index < len(exchange.parts):
+            return self._played.part(index)
+        if exchange.end is not None and exchange.end.how == "complete":
+            return None
+        raise self._end()
+
+    def _end(self) -> BaseException:
+        end = self._played.exchange.end
+        error: ErrorRecord | None = None if end is None else end.error
+        if error is None:
+            return Unanswered()
+        raised = again(error, self._module.TransportError)
+        return Unanswered() if isinstance(raised, OWN_DOING) else raised

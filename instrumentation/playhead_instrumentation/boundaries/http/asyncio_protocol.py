@@ -1,0 +1,240 @@
+"""An answer as an asyncio protocol gets it: listened to, or fed from a recording."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from typing import Any
+
+from playhead_instrumentation.boundaries.http.exchange import HttpExchange, Incoming
+from playhead_instrumentation.boundaries.http.framing import (
+    TRUNCATED,
+    Framing,
+    error_of,
+    frames,
+    head,
+    is_chunked,
+)
+from playhead_instrumentation.driver.verdict import Played
+from playhead_instrumentation.runtime.lanes import current
+
+HEAD_END = re.compile(rb"\r?\n\r?\n")
+
+log = logging.getLogger(__name__)
+
+
+class Listener:
+    """Puts on the tape what a protocol gets, before the protocol does. Never raises."""
+
+    def __init__(self, exchange: HttpExchange, method: str, *, streams: bool) -> None:
+        self.exchange = exchange
+        self.streams = streams
+        """Whether the request's body is made while it is sent."""
+        self.lane = current()
+        self.feeder: asyncio.Task[None] | None = None
+        """What brings the recorded answer, at replay."""
+        self._method = method
+        self._head = b""
+        self._framing: Framing | None = None
+
+    def took(self, data: bytes) -> None:
+        """Bytes came."""
+        try:
+            if not self.exchange.over and self.feeder is None:
+                self._take(data)
+        except Exception:
+            log.debug("playhead could not follow an answer", exc_info=True)
+
+    def lost(self, error: Exception | None) -> None:
+        """The connection has ended."""
+        framing, exchange = self._framing, self.exchange
+        if framing is None or exchange.over or self.feeder is not None:
+            return
+        missing = framing.cut() if error is None else None
+        at = exchange.call.arrive().wait()
+        if error is not None:
+            exchange.failed(error, at)
+        elif missing is not None:
+            exchange.broken(missing, at)
+        else:
+            exchange.finished(at)
+
+    def broken(self, error: Exception) -> None:
+        """The program gets ``error`` instead of the rest of the answer."""
+        exchange = self.exchange
+        if self._framing is not None and not exchange.over and self.feeder is None:
+            exchange.failed(error, exchange.call.arrive().wait())
+
+    def left(self, why: BaseException | None) -> None:
+        """The program reads no further; ``why``: what it is handling."""
+        if self.feeder is not None:
+            self.feeder.cancel()
+        if self.exchange.attempt.status_code is None:
+            return
+        if isinstance(why, asyncio.CancelledError):
+            self.exchange.failed(why)
+        else:
+            self.exchange.abandoned()
+
+    def _take(self, data: bytes) -> None:
+        exchange = self.exchange
+        framing = self._framing
+        if framing is None:
+            self._head += data
+            found = HEAD_END.search(self._head)
+            while found is not None and _status(self._head) < 200 and _status(self._head) != 101:
+                self._head = self._head[found.end() :]
+                found = HEAD_END.search(self._head)
+            if found is None:
+                return
+            top, data = self._head[: found.start()], self._head[found.end() :]
+            exchange.answered(incoming, top, exchange.call.arrive().wait())
+            self._framing = framing = _framing(top, self._method)
+        pieces: list[bytes] = []
+        missing = None
+        try:
+            pieces = framing.pieces(data)
+        except ValueError:
+            missing = framing.cut()
+        for piece in pieces:
+            exchange.received(piece, exchange.call.arrive().wait())
+        if missing is not None:
+            exchange.broken(missing, exchange.call.arrive().wait())
+        elif framing.over:
+            exchange.finished(exchange.call.arrive().wait())
+
+
+async def feed(exchange: HttpExchange, protocol: Any, played: Played) -> None:
+    """Bring a recorded answer to ``protocol``: together what came together."""
+    call, recorded = exchange.call, played.exchange
+    waiting: list[bytes] = []
+    whole = recorded.end is not None and recorded.end.how == "complete"
+
+    async def turn(index: int) -> Any:
+        before, due = played.due(index - 1) if index else None, played.due(index)
+        # The end came in the bytes of the last part where nothing came between them: a program that
+        # has all bytes may leave at once.
+        gap = 1 if index > len(recorded.parts) and whole else 0
+        if waiting and (before is None or due is None or due.batch - before.batch > gap):
+            protocol.data_received(b"".join(waiting))
+            waiting.clear()
+        return await call.arrive()
+
+    try:
+        top = head(played)
+        exchange.answered(incoming, top[:-4], await turn(0))
+        waiting.append(top)
+        body = frames(played, OSError)
+        for index in range(len(recorded.parts)):
+            at = await turn(index + 1)
+            waiting.append(next(body))
+            exchange.received(played.part(index), at)
+        end, at = recorded.end, await turn(len(recorded.parts) + 1)
+        if end is not None and end.error is not None:
+            exchange.broken(end.error, at)
+        else:
+            exchange.finished(at)
+        cut = end is not None and end.error is not None
+        error = None
+        if end is None or end.error is None or (end.error.module, end.error.qualname) == TRUNCATED:
+            waiting.extend(body)
+        else:
+            error = error_of(played, OSError)
+        if waiting:
+            protocol.data_received(b"".join(waiting))
+        if cut or not _ends_by_itself(top):
+            _break(protocol, error)
+    except Exception as error:
+        exchange.failed(error)
+        _break(protocol, error)
+
+
+def _break(protocol: Any, error: BaseException | None) -> None:
+    """End the connection of ``protocol`` as it ended."""
+    if error is None or type(error).__module__ == "builtins":
+        protocol.connection_lost(error)
+        return
+    protocol.set_exception(error)
+    payload = getattr(protocol, "_payload", None)
+    if payload is not None:
+        payload.set_exception(error)
+
+
+def transport_of(protocol: Any, loop: asyncio.AbstractEventLoop) -> asyncio.Transport:
+    """A transport that takes what is written, and brings nothing."""
+    return _Nowhere(protocol, loop)
+
+
+class _Nowhere(asyncio.Transport):
+    def __init__(self, protocol: Any, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._protocol = protocol
+        self._loop = loop
+        self._closing = False
+
+    def write(self, data: Any) -> None:
+        """Nothing goes out."""
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._loop.call_soon(self._protocol.connection_lost, None)
+
+    def abort(self) -> None:
+        self.close()
+
+    def pause_reading(self) -> None:
+        """What comes next is the gate's business."""
+
+    def resume_reading(self) -> None:
+        """What comes next is the gate's business."""
+
+
+def incoming(top: bytes) -> Incoming:
+    """The head of an answer, without the empty line at its end."""
+    line, *_ = top.partition(b"\n")
+    version, _, rest = line.decode("latin-1").strip().partition(" ")
+    code, _, reason = rest.partition(" ")
+    headers = _headers(top)
+    named = {name.lower(): value for name, value in reversed(headers)}
+    return Incoming(
+        int(code),
+        headers,
+        version,
+        reason,
+        named.get(b"content-type", b"").decode("latin-1"),
+        named.get(b"content-encoding", b"").decode("latin-1"),
+    )
+
+
+def _headers(top: bytes) -> list[tuple[bytes, bytes]]:
+    lines = (line.partition(b":") for line in top.split(b"\n")[1:])
+    return [(name.strip(), value.strip()) for name, colon, value in lines if colon]
+
+
+def _status(top: bytes) -> int:
+    return int(top.split(None, 2)[1])
+
+
+def _framing(top: bytes, method: str) -> Framing:
+    status = _status(top)
+    if method in ("HEAD", "CONNECT") or status in (204, 304) or status < 200:
+        return Framing(chunked=False, length_bytes=0)
+    chunked, length = _length(top)
+    return Framing(chunked=chunked, length_bytes=length)
+
+
+def _length(top: bytes) -> tuple[bool, int | None]:
+    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in _headers(top)]
+    lengths = [value for name, value in headers if name.lower() == "content-length"]
+    return is_chunked(headers), int(lengths[0]) if lengths and lengths[0].isdigit() else None
+
+
+def _ends_by_itself(top: bytes) -> bool:
+    """Whether the end of the answer shows without the end of the connection."""
+    chunked, length = _length(top)
+    return chunked or length is not None or _status(top) in (204, 304)

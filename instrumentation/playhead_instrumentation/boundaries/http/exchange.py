@@ -1,0 +1,279 @@
+"""One attempt at HTTP: its span, its facts, and who is told. One edge per library moves the bytes.
+
+Nothing here raises: what goes wrong while an exchange is begun leaves it unrecorded, what goes wrong
+later is logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+from opentelemetry.instrumentation.utils import is_http_instrumentation_enabled
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from playhead_instrumentation.driver.exceptions import name_of, record_of
+from playhead_instrumentation.driver.verdict import Played
+from playhead_instrumentation.runtime import lanes
+from playhead_instrumentation.session.session import Session, current
+from playhead_instrumentation.spans.attempts import Attempt, current_call
+from playhead_instrumentation.spans.light import note
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import Delivery, EndedHow, ErrorRecord
+
+KNOWN_METHODS = frozenset(
+    ("CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "QUERY", "TRACE")
+)
+READS = ("GET", "HEAD", "OPTIONS")
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+CODING = "content-encoding"
+
+log = logging.getLogger(__name__)
+
+
+class Outgoing(NamedTuple):
+    """A request, as an edge has it."""
+
+    method: str
+    url: str
+    headers: Iterable[tuple[bytes, bytes]]
+    host: str
+    port: int
+    """0 where it is not known."""
+    body: bytes | None
+    """None when it is made while it is sent."""
+
+
+class Incoming(NamedTuple):
+    """The head of an answer, as an edge has it."""
+
+    status_code: int
+    headers: Iterable[tuple[bytes, bytes]]
+    version: str
+    """As in the status line: ``HTTP/1.1``."""
+    reason: str | None
+    content_type: str
+    content_encoding: str
+
+
+def recording() -> Session | None:
+    """The session, where an exchange that begins now is to be recorded.
+
+    Not what a recorded exchange does beneath itself, and not what an exporter sends.
+    """
+    session = current()
+    if session is None or lanes.current() is lanes.SHADOW or not is_http_instrumentation_enabled():
+        return None
+    return session
+
+
+def begin(session: Session, described: Callable[..., Outgoing], *request: Any) -> HttpExchange | None:
+    """Open the span and ask the driver; None when that failed.
+
+    ``described`` makes the description of ``request``, which is what the edge's library has.
+    """
+    try:
+        session.settle()
+        return HttpExchange(session, described(*request))
+    except Exception:
+        log.debug("playhead could not record a request", exc_info=True)
+        return None
+
+
+class HttpExchange:
+    """What is known of one attempt while it goes on."""
+
+    __slots__ = ("_observer", "_session", "_span", "attempt", "call")
+
+    def __init__(self, session: Session, request: Outgoing) -> None:
+        redactor = session.redactor
+        method = request.method
+        url = redactor.url(request.url)
+        headers, redacted = redactor.headers(request.headers)
+        redacted += url != request.url
+        span = session.tracer().start_span(
+            method if method in KNOWN_METHODS else "HTTP",
+            kind=SpanKind.CLIENT,
+            attributes={
+                a.HTTP_REQUEST_METHOD: method if method in KNOWN_METHODS else "_OTHER",
+                a.URL_FULL: url,
+                a.SERVER_ADDRESS: request.host,
+                a.SERVER_PORT: request.port,
+            },
+        )
+        context = span.get_span_context()
+        observer = current_call.get()
+        details: dict[str, Any] = {a.PLAYHEAD_HTTP_HEADERS: headers}
+        if redacted:
+            details[a.PLAYHEAD_REDACTED_COUNT] = redacted
+        self.call = call = session.driver.open(
+            "http",
+            f"{method} {url}",
+            request.body,
+            details,
+            effect="read" if method in READS or observer is not None else "write",
+            trace_id=context.trace_id.to_bytes(16),
+            span_id=context.span_id.to_bytes(8),
+        )
+        self.attempt = attempt = Attempt(
+            call.id, session.sink.instance, method, url, call.body, 0, context, call.time_ns
+        )
+        attempt.last_seq = call.last_seq
+        if session.driver.branches and isinstance(call.verdict, Played):
+            attempt.fidelity = call.verdict.fidelity
+        self._session = session
+        self._span = span
+        self._observer = observer
+        session.opened(self)
+        if observer is not None:
+            observer.attempt_opened(attempt)
+        if span.is_recording():
+            note(span, {a.PLAYHEAD_EXCHANGE_ID: str(call.id)})
+            if attempt.resend_count:
+                note(span, {a.HTTP_REQUEST_RESEND_COUNT: attempt.resend_count})
+
+    @property
+    def over(self) -> bool:
+        """Whether its end is on the tape."""
+        return self.call.ended is not None
+
+    def sent(self, data: bytes) -> None:
+        """A piece of a body that is made while it is sent is about to go out."""
+        try:
+            self.call.sent(data)
+            self.attempt.request_body += data
+        except Exception:
+            log.debug("playhead could not record a piece of a request", exc_info=True)
+
+    def answered(self, described: Callable[[Any], Incoming], answer: Any, at: Delivery | None) -> None:
+        """The head of the answer is there; ``described`` makes its description of ``answer``."""
+        try:
+            response = described(answer)
+            redactor, attempt = self._session.redactor, self.attempt
+            headers, redacted = redactor.headers(response.headers)
+            values: dict[str, Any] = {
+                a.HTTP_RESPONSE_STATUS_CODE: response.status_code,
+                a.PLAYHEAD_HTTP_HEADERS: headers,
+                a.PLAYHEAD_HTTP_VERSION: response.version,
+            }
+            if response.reason is not None:
+                values[a.PLAYHEAD_HTTP_REASON] = response.reason
+            if redacted:
+                values[a.PLAYHEAD_REDACTED_COUNT] = redacted
+            self.call.scrub = redactor.response(response.content_type, response.content_encoding)
+            self.call.head(values, at)
+            attempt.status_code = response.status_code
+            attempt.response_headers = list(zip(headers[::2], headers[1::2], strict=True))
+            attempt.last_seq = self.call.last_seq
+            if self._span.is_recording():
+                self._describe(response.status_code, response.version.removeprefix("HTTP/"))
+        except Exception:
+            log.debug("playhead could not record the head of a response", exc_info=True)
+
+    def _describe(self, status_code: int, version: str) -> None:
+        span = self._span
+        attributes: dict[str, Any] = {a.HTTP_RESPONSE_STATUS_CODE: status_code}
+        attributes[a.NETWORK_PROTOCOL_VERSION] = version
+        if status_code >= 400:
+            attributes[a.ERROR_TYPE] = str(status_code)
+            span.set_status(Status(StatusCode.ERROR))
+        note(span, attributes)
+
+    def received(self, data: bytes, at: Delivery | None, lacks: str = "") -> None:
+        """A chunk of the answer, before the program gets it.
+
+        ``lacks``: the content coding of the answer, where ``data`` stands without it.
+        """
+        try:
+            call, attempt = self.call, self.attempt
+            more = {a.PLAYHEAD_REDACTED_UNPACKED: lacks} if lacks else None
+            attempt.chunks.append(call.part(data, at, more))
+            attempt.last_seq = call.last_seq
+            if attempt.first_chunk_ns is None:
+                attempt.first_chunk_ns = call.time_ns
+        except Exception:
+            log.debug("playhead could not record a chunk", exc_info=True)
+
+    def whole(self, data: bytes, at: Delivery | None, lacks: str = "") -> None:
+        """The body came with its head, ``at`` one moment, which is how a replay knows."""
+        if lacks:
+            headers = self.attempt.response_headers
+            self.attempt.response_headers = [one for one in headers if one[0].lower() != CODING]
+        if data:
+            self.received(data, at, lacks)
+        self.finished(at)
+
+    def finished(self, at: Delivery | None) -> None:
+        """The answer is whole."""
+        self._end("complete", at, None)
+
+    def failed(self, error: BaseException, at: Delivery | None = None, phase: str = "") -> None:
+        """The program gets ``error`` instead of an answer, or of the rest of it.
+
+        ``phase``: as in `ErrorRecord`.
+        """
+        if isinstance(error, GeneratorExit):
+            self._end("abandoned", at, None)
+        elif not self.over:
+            record = self.recorded(error)
+            self._end("error", at, msgspec.structs.replace(record, phase=phase) if phase else record)
+
+    def recorded(self, error: BaseException) -> ErrorRecord:
+        """``error`` as it goes on tape."""
+        return record_of(error, self._session.redactor.text)
+
+    def broken(self, record: ErrorRecord, at: Delivery | None) -> None:
+        """The same, of an error that is described already."""
+        self._end("error", at, record)
+
+    def abandoned(self, at: Delivery | None = None) -> None:
+        """The program reads no further. Safe in a finalizer."""
+        self._end("abandoned", at, None)
+
+    async def left(self) -> None:
+        """As `abandoned`, of a program that goes on in its turn."""
+        at = cancelled = None
+        try:
+            at, cancelled = await self.call.left()
+        finally:
+            self.abandoned(at)
+        if cancelled is not None:
+            raise cancelled
+
+    async def cancelled(self, error: BaseException) -> None:
+        """As `failed`, of an ``error`` that is no answer: a cancelled program goes on in its turn."""
+        at = None
+        if isinstance(error, asyncio.CancelledError) and not self.over:
+            at, _ = await self.call.left()  # the other is about to be raised anyway
+        self.failed(error, at)
+
+    def _end(self, how: EndedHow, at: Delivery | None, error: ErrorRecord | None) -> None:
+        try:
+            call, attempt = self.call, self.attempt
+            if not call.end(how, at, error):
+                return
+            self._session.closed(self)
+            if call.inherited:
+                return  # the span is the parent's, too
+            attempt.end, attempt.ended_ns = call.ended, call.time_ns
+            attempt.last_seq = call.last_seq
+            self._session.submit(self)
+            if self._observer is not None:
+                self._observer.attempt_closed(attempt)
+        except Exception:
+            log.debug("playhead could not record the end of an exchange", exc_info=True)
+
+    def finish(self) -> None:
+        """End the span, off the caller's path: it takes locks, which a finalizer must not."""
+        span, end = self._span, self.attempt.end
+        if end is not None and span.is_recording():
+            if end.error is not None:
+                note(span, {a.ERROR_TYPE: name_of(end.error)})
+                span.set_status(Status(StatusCode.ERROR, end.error.message or None))
+            if end.how == "abandoned":
+                note(span, {a.PLAYHEAD_END_HOW: "abandoned"})
+        span.end(end_time=self.attempt.ended_ns)

@@ -1,0 +1,158 @@
+"""HTTP/1.1 as bytes: the body of an answer in the bytes of a connection, and an answer as bytes again.
+
+Sans-I/O. An edge that sees a connection passes what it reads through a `Framing`, and gets the body as
+it came, piece by piece; `frames` makes of a recorded answer what a connection would have carried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from playhead_instrumentation.boundaries.http.answer import Unanswered
+from playhead_instrumentation.driver.exceptions import OWN_DOING, again
+from playhead_instrumentation.driver.verdict import Played
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import ErrorRecord
+
+TRUNCATED = "http.client", "IncompleteRead"
+"""Module and class that stand on tape for a connection that ended within an answer."""
+
+Expected = Literal["size", "data", "rest", "trailer"]
+
+
+class Framing:
+    """Finds the body among the bytes of an answer, once its head is read."""
+
+    def __init__(self, *, chunked: bool, length_bytes: int | None) -> None:
+        """``length_bytes`` of a body that is not chunked; None: it ends with the connection."""
+        self.over = not chunked and length_bytes == 0
+        """Whether the answer is whole."""
+        self._chunked = chunked
+        self._left_bytes = 0 if chunked else length_bytes
+        self._expected: Expected = "size" if chunked else "data"
+        self._line = b""
+
+    def body(self, data: bytes) -> bytes:
+        """What of ``data`` is body. ValueError where a chunk has no size."""
+        found = self.pieces(data)
+        return found[0] if len(found) == 1 else b"".join(found)
+
+    def pieces(self, data: bytes) -> list[bytes]:
+        """The same, chunk by chunk."""
+        if not data:
+            return []
+        if not self._chunked:
+            if self._left_bytes is None:
+                return [data]
+            taken = data[: self._left_bytes]
+            self._left_bytes -= len(taken)
+            self.over = not self._left_bytes
+            return [taken] if taken else []
+        found: list[bytes] = []
+        while data and not self.over:
+            if self._expected == "data":
+                piece = data[: self._left_bytes]
+                data = data[len(piece) :]
+                found.append(piece)
+                self._left_bytes = (self._left_bytes or 0) - len(piece)
+                if not self._left_bytes:
+                    self._expected = "rest"
+                continue
+            line, ending, data = data.partition(b"\n")
+            self._line += line + ending
+            if ending:
+                line, self._line = self._line, b""
+                self._read(line)
+        return found
+
+    def _read(self, line: bytes) -> None:
+        if self._expected == "rest":
+            self._expected = "size"
+        elif self._expected == "trailer":
+            self.over = not line.strip()
+        else:
+            try:
+                self._left_bytes = int(line.partition(b";")[0], 16)
+            except ValueError:
+                self._line = line
+                raise
+            self._expected = "data" if self._left_bytes else "trailer"
+
+    def cut(self) -> ErrorRecord | None:
+        """The connection has ended. None: so has the answer; else what is missing of it."""
+        if self.over or (not self._chunked and self._left_bytes is None):
+            self.over = True
+            return None
+        module, qualname = TRUNCATED
+        if self._line:
+            text = self._line.decode("latin-1")
+            return ErrorRecord(module, qualname, "no size of a chunk", [text])
+        missing = self._left_bytes if self._expected == "data" else 0
+        return ErrorRecord(module, qualname, f"{missing} more bytes expected", [missing])
+
+
+def head(played: Played) -> bytes:
+    """Status line and headers of a recorded answer."""
+    values = played.exchange.head
+    version = str(values.get(a.PLAYHEAD_HTTP_VERSION, "HTTP/1.1"))
+    reason = str(values.get(a.PLAYHEAD_HTTP_REASON, ""))
+    lines = [f"{version} {values[a.HTTP_RESPONSE_STATUS_CODE]} {reason}"]
+    lines += [f"{name}: {value}" for name, value in _headers(played)]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace")
+
+
+def frames(played: Played, otherwise: type[Exception]) -> Iterator[bytes]:
+    """What comes after the head, a recorded piece of the body at a time; empty ones never.
+
+    Ends where the connection ended. Raises what was raised; ``otherwise`` where that class is not here.
+    """
+    exchange = played.exchange
+    chunked = is_chunked(_headers(played))
+    count = len(exchange.parts)
+    end = exchange.end
+    cut = end is not None and end.error is not None and _of(end.error) == TRUNCATED
+    missing = end.error.args[0] if cut and end is not None and end.error and end.error.args else 0
+    for index in range(count):
+        data = played.part(index)
+        if not chunked:
+            yield data
+            continue
+        announced = len(data) + (missing if isinstance(missing, int) and index == count - 1 else 0)
+        yield b"%x\r\n%b" % (announced, data) + (b"\r\n" if announced == len(data) else b"")
+    if cut:
+        if isinstance(missing, str):
+            yield missing.encode("latin-1")
+        elif chunked and missing and not count:
+            yield b"%x\r\n" % missing
+    elif end is not None and end.how == "complete":
+        if chunked:
+            yield b"0\r\n\r\n"
+    else:
+        raise error_of(played, otherwise)
+
+
+def error_of(played: Played, otherwise: type[Exception]) -> BaseException:
+    """What a recorded answer ended with, to be raised again."""
+    end = played.exchange.end
+    if end is None or end.error is None:
+        return Unanswered()
+    error = again(end.error, otherwise)
+    return Unanswered() if isinstance(error, OWN_DOING) else error
+
+
+def is_chunked(headers: Iterable[tuple[str, str]]) -> bool:
+    """Whether the first transfer-encoding says so, as `http.client` asks."""
+    for name, value in headers:
+        if name.lower() == "transfer-encoding":
+            return value.lower() == "chunked"
+    return False
+
+
+def _headers(played: Played) -> list[tuple[str, str]]:
+    flat = [str(word) for word in played.exchange.head.get(a.PLAYHEAD_HTTP_HEADERS, [])]
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _of(error: ErrorRecord) -> tuple[str, str]:
+    return error.module, error.qualname

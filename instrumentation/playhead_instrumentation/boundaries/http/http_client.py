@@ -1,0 +1,359 @@
+"""HTTP through `http.client`, and so through `urllib.request`: the edge of a connection.
+
+Patched is `HTTPConnection`: the exchange begins when the head of a request is complete, and is handed on
+to `getresponse`, which puts a `Tee` in front of the stream that the answer is read from. A library that
+rides on `http.client` and begins the exchange itself (urllib3) has its answers tapped here, too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+from typing import Any
+from urllib.parse import urlsplit
+
+from playhead_instrumentation.boundaries.http import exchange as http_exchange
+from playhead_instrumentation.boundaries.http.exchange import (
+    DEFAULT_PORTS,
+    HttpExchange,
+    Incoming,
+    Outgoing,
+    begin,
+)
+from playhead_instrumentation.boundaries.http.framing import Framing, error_of
+from playhead_instrumentation.boundaries.http.http_client_streams import PlayedSocket, Tee
+from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.runtime.lanes import In, Outside, Shadow, current, in_own_thread
+from playhead_instrumentation.runtime.patching import PATCHES, required
+from playhead_instrumentation.session.session import Session
+
+log = logging.getLogger(__name__)
+
+GOING_ON = "_playhead_asked"
+"""Attribute of a connection: what is asked on it, from the request to the head of the answer."""
+
+BLOCK_BYTES = 8192
+"""So much of a file is sent at once, where a connection does not say."""
+
+
+def patch(module: ModuleType) -> None:
+    """Patch the connections."""
+    plain: Any = required(module, "HTTPConnection")
+    secure: Any = getattr(module, "HTTPSConnection", None)
+    layers = {"endheaders": _endheaders, "send": _send, "getresponse": _getresponse, "close": _close}
+    PATCHES.around_all(plain, {"connect": _connect, **layers})
+    if secure is not None and "connect" in vars(secure):
+        PATCHES.around(secure, "connect", _connect)
+
+
+def recording() -> Session | None:
+    """The session, where an exchange that begins now is to be recorded; not for threads of our own."""
+    session = http_exchange.recording()
+    if session is not None and in_own_thread():
+        return None
+    return session
+
+
+class Asked:
+    """What is asked on a connection."""
+
+    __slots__ = ("described", "exchange", "own", "pieces", "streams")
+
+    def __init__(self, exchange: HttpExchange | None, *, own: bool) -> None:
+        """``own``: the exchange was begun here, so that its errors are recorded here."""
+        self.exchange = exchange
+        """None: it begins when the whole body is known."""
+        self.own = own
+        self.streams = False
+        """The program sends the body itself, after the head."""
+        self.described: Outgoing | None = None
+        self.pieces: list[bytes] = []
+
+
+def hand_on(connection: Any, asked: Asked) -> None:
+    """Have the answer on ``connection`` told; at replay, have it answer from the tape."""
+    setattr(connection, GOING_ON, asked)
+    if asked.exchange is None:
+        return
+    if isinstance(asked.exchange.call.verdict, Played):
+        connection.sock = PlayedSocket(asked.exchange.call.verdict)
+    elif isinstance(connection.sock, PlayedSocket):
+        connection.sock = None  # it was not connected, as a tape might have answered
+
+
+def let_go(connection: Any) -> Asked | None:
+    """What was asked on ``connection`` is over: the next request is another exchange."""
+    return connection.__dict__.pop(GOING_ON, None)
+
+
+def refuse(exchange: HttpExchange, phase: str = "") -> None:
+    """Raise what answers instead of a head: in the recorded ``phase``, in the last one in any case."""
+    verdict = exchange.call.verdict
+    if isinstance(verdict, Refused):
+        raise verdict.error
+    if isinstance(verdict, Played) and not verdict.exchange.head:
+        end = verdict.exchange.end
+        if not phase or (end is not None and end.error is not None and end.error.phase == phase):
+            raise error_of(verdict, OSError)
+
+
+def fail(exchange: HttpExchange, error: BaseException, phase: str = "") -> None:
+    """The program gets ``error``. What it, or its user, does to itself is no delivery."""
+    if not exchange.over:
+        at = exchange.call.arrive().wait() if isinstance(error, Exception) else None
+        exchange.failed(error, at, phase)
+
+
+def whole(body: Any) -> bytes | None:
+    """A body that is there as a whole, as bytes; None: it is made while it is sent."""
+    if isinstance(body, bytes):
+        return body
+    if body is None:
+        return b""
+    if hasattr(body, "read"):
+        return None
+    try:
+        return bytes(memoryview(body))
+    except TypeError:
+        return None if hasattr(body, "__iter__") else b""
+
+
+def pieces(body: Any, encoding: str, blocksize: int) -> Iterator[Any]:
+    """The pieces of a body that is a file or an iterable, made in the lane of now; as the program has
+    them, but what is read from a text file is encoded."""
+    lane = current()
+    read = getattr(body, "read", None)
+    made = None if read is not None else iter(body)
+    while True:
+        try:
+            with In(lane):
+                piece: Any = next(made) if made is not None else read(blocksize)  # type: ignore[misc]
+        except StopIteration:
+            return
+        if made is None:
+            if not piece:
+                return
+            if isinstance(piece, str):
+                piece = piece.encode(encoding)
+        yield piece
+
+
+def told(exchange: HttpExchange, made: Iterator[Any], encoding: str) -> Iterator[Any]:
+    """The same pieces, each on the tape before it goes out."""
+    for piece in made:
+        exchange.sent(as_bytes(piece, encoding))
+        yield piece
+
+
+def as_bytes(piece: Any, encoding: str) -> bytes:
+    """A piece of a body as it goes out; nothing where it is none."""
+    try:
+        return piece.encode(encoding) if isinstance(piece, str) else bytes(memoryview(piece))
+    except TypeError:
+        return b""
+
+
+def _connect(original: Any, connection: Any) -> None:
+    session = recording()
+    if session is None or not session.driver.closed:
+        return original(connection)
+    # Whether it could be made stands on the tape with what was asked on it.
+    connection.sock = PlayedSocket()
+
+
+def _endheaders(
+    original: Any, connection: Any, message_body: Any = None, *, encode_chunked: bool = False
+) -> None:
+    session = recording()
+    if session is None or GOING_ON in connection.__dict__:
+        return original(connection, message_body, encode_chunked=encode_chunked)
+    streams = message_body is None and _announced(connection)
+    body = None if streams else whole(message_body)
+    if session.driver.closed and streams:
+        return _ask_later(original, connection)
+    if body is None and not streams:
+        made = pieces(message_body, "iso-8859-1", getattr(connection, "blocksize", BLOCK_BYTES))
+        if session.driver.closed:
+            message_body = list(made)
+            body = b"".join(as_bytes(piece, "iso-8859-1") for piece in message_body)
+        else:
+            message_body = made
+    exchange = begin(session, _outgoing, connection, body)
+    if exchange is None:
+        return original(connection, message_body, encode_chunked=encode_chunked)
+    if body is None and not streams:
+        message_body = told(exchange, iter(message_body or ()), "iso-8859-1")
+    if exchange.call.replaced is not None:
+        message_body = exchange.call.replaced
+        size = b"Content-Length: %d" % len(message_body)
+        lines: list[bytes] = connection._buffer
+        lines[:] = [size if line.lower().startswith(b"content-length:") else line for line in lines]
+    asked = Asked(exchange, own=True)
+    hand_on(connection, asked)
+    try:
+        refuse(exchange, "request")
+        with Shadow():
+            original(connection, message_body, encode_chunked=encode_chunked)
+    except BaseException as error:
+        let_go(connection)
+        fail(exchange, error, "request")
+        raise
+    asked.streams = streams
+
+
+def _ask_later(original: Any, connection: Any) -> None:
+    """At replay an answer depends on the whole body, which the program sends after the head."""
+    asked = Asked(None, own=True)
+    asked.described = _outgoing(connection, None)
+    hand_on(connection, asked)
+    connection.sock = PlayedSocket()
+    original(connection)
+    asked.streams = True
+
+
+def _send(original: Any, connection: Any, data: Any) -> None:
+    asked: Asked | None = connection.__dict__.get(GOING_ON)
+    if asked is None or not asked.streams:
+        return original(connection, data)
+    piece = whole(data)
+    made: list[Any] = [data]
+    if piece is None:
+        made = list(pieces(data, "iso-8859-1", getattr(connection, "blocksize", BLOCK_BYTES)))
+    exchange = asked.exchange
+    for one in made:
+        if exchange is None:
+            asked.pieces.append(as_bytes(one, "iso-8859-1"))
+            continue
+        exchange.sent(as_bytes(one, "iso-8859-1"))
+        try:
+            with Shadow():
+                original(connection, one)
+        except BaseException as error:
+            let_go(connection)
+            fail(exchange, error, "request")
+            raise
+
+
+def _getresponse(original: Any, connection: Any) -> Any:
+    asked = let_go(connection)
+    if asked is None:
+        return original(connection)
+    exchange = asked.exchange
+    if exchange is None:
+        session, described = recording(), asked.described
+        if session is None or described is None:
+            return original(connection)
+        body = b"".join(asked.pieces)
+        exchange = begin(session, lambda: described._replace(body=body))
+        if exchange is None:
+            return original(connection)
+        unsent = connection.sock.unsent if isinstance(connection.sock, PlayedSocket) else b""
+        hand_on(connection, Asked(exchange, own=True))
+        let_go(connection)
+        if connection.sock is None:
+            _send_now(connection, exchange, unsent + body)
+    try:
+        if asked.own:
+            refuse(exchange)
+        with Outside():
+            response = original(connection)
+        at = exchange.call.arrive().wait()
+    except BaseException as error:
+        if asked.own:
+            fail(exchange, error)
+        raise
+    exchange.answered(_incoming, response, at)
+    _tap(response, exchange)
+    return response
+
+
+def _send_now(connection: Any, exchange: HttpExchange, data: bytes) -> None:
+    """Head and body, kept back as a tape might have answered."""
+    try:
+        refuse(exchange, "request")
+        with Shadow():
+            connection.connect()
+            connection.sock.sendall(data)
+    except BaseException as error:
+        fail(exchange, error, "request")
+        raise
+
+
+def _tap(response: Any, exchange: HttpExchange) -> None:
+    try:
+        status, method = response.status, getattr(response, "_method", None)
+        empty = method == "HEAD" or status in (204, 304) or 100 <= status < 200
+        framing = Framing(
+            chunked=bool(response.chunked) and not empty, length_bytes=0 if empty else response.length
+        )
+        if response.fp is not None:
+            response.fp = Tee(response.fp, exchange, framing)
+    except Exception:
+        log.debug("playhead could not follow an answer", exc_info=True)
+
+
+def _close(original: Any, connection: Any) -> None:
+    asked: Asked | None = connection.__dict__.get(GOING_ON)
+    if asked is not None and asked.own:
+        let_go(connection)
+        if asked.exchange is not None:
+            asked.exchange.abandoned()
+    return original(connection)
+
+
+def _announced(connection: Any) -> bool:
+    """Whether the head says that a body follows."""
+    for name, value in _header_lines(connection):
+        lower = name.lower()
+        if lower == b"transfer-encoding" or (lower == b"content-length" and value.strip() != b"0"):
+            return True
+    return False
+
+
+def _header_lines(connection: Any) -> list[tuple[bytes, bytes]]:
+    lines: list[bytes] = connection._buffer[1:]
+    return [(name, value) for name, _, value in (line.partition(b": ") for line in lines)]
+
+
+def _outgoing(connection: Any, body: bytes | None) -> Outgoing:
+    target = connection._buffer[0].split(b" ")[1].decode("latin-1")
+    host = getattr(connection, "_tunnel_host", None) or connection.host
+    port = (getattr(connection, "_tunnel_host", None) and connection._tunnel_port) or connection.port
+    scheme = "https" if connection.default_port == DEFAULT_PORTS["https"] else "http"
+    return outgoing(str(connection._method), scheme, host, port, target, _header_lines(connection), body)
+
+
+def outgoing(
+    method: str,
+    scheme: str,
+    host: str,
+    port: int | None,
+    target: str,
+    headers: Iterable[tuple[bytes, bytes]],
+    body: bytes | None,
+) -> Outgoing:
+    """A request for ``target``, which is a path, or, for a proxy, a whole URL."""
+    if "://" in target.partition("?")[0]:
+        parts = urlsplit(target)
+        known = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
+        return Outgoing(method, target, headers, parts.hostname or "", known, body)
+    default = DEFAULT_PORTS.get(scheme, 0)
+    named = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    place = named if port in (None, default) else f"{named}:{port}"
+    return Outgoing(method, f"{scheme}://{place}{target}", headers, host, port or default, body)
+
+
+def _incoming(response: Any) -> Incoming:
+    message = response.headers
+    return Incoming(
+        response.status,
+        [
+            (name.encode("latin-1", "replace"), str(value).encode("latin-1", "replace"))
+            for name, value in message.items()
+        ],
+        "HTTP/1.0" if response.version == 10 else "HTTP/1.1",
+        response.reason,
+        message.get("content-type", ""),
+        message.get("content-encoding", ""),
+    )

@@ -1,0 +1,159 @@
+"""What `http.client` reads an answer from: the stream of a connection, or a recorded answer."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+from playhead_instrumentation.boundaries.http.exchange import HttpExchange
+from playhead_instrumentation.boundaries.http.framing import Framing, frames, head
+from playhead_instrumentation.driver.verdict import Played
+from playhead_instrumentation.runtime.lanes import Outside
+from playhead_semconv.facts import ErrorRecord
+
+
+class Tee:
+    """Passes on what is read, the body's bytes on the tape first. The answer ends with its last byte.
+
+    Stands where the response has its buffered reader, and does what `http.client` and urllib3 ask of it.
+    """
+
+    def __init__(self, stream: Any, exchange: HttpExchange, framing: Framing) -> None:
+        self._stream = stream
+        self._exchange = exchange
+        self._framing = framing
+        if framing.over:
+            exchange.finished(exchange.call.arrive().wait())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As the reader does."""
+        data = self._guarded(self._stream.read, size)
+        self._take(data, ended=size is None or size < 0 or len(data) < size)
+        return data
+
+    def read1(self, size: int = -1, /) -> bytes:
+        """As the reader does."""
+        data = self._guarded(self._stream.read1, size)
+        self._take(data, ended=not data and size != 0)
+        return data
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """As the reader does."""
+        data = self._guarded(self._stream.readline, size)
+        self._take(data, ended=not data and size != 0)
+        return data
+
+    def readinto(self, buffer: Any, /) -> int:
+        """As the reader does."""
+        count = self._guarded(self._stream.readinto, buffer)
+        self._take(bytes(memoryview(buffer).cast("B")[:count]), ended=not count and bool(len(buffer)))
+        return count
+
+    def peek(self, size: int = 0, /) -> bytes:
+        """As the reader does: what is seen ahead goes on the tape when it is read."""
+        return self._guarded(self._stream.peek, size)
+
+    def close(self) -> None:
+        """As the reader does. A body that was not read to its end is abandoned."""
+        try:
+            self._stream.close()
+        finally:
+            self._exchange.abandoned()
+
+    def _guarded(self, read: Any, argument: Any) -> Any:
+        exchange = self._exchange
+        if exchange.over:
+            return read(argument)
+        try:
+            # What frames the body has no delivery; the next read, or the gate, finds this thread idle.
+            with Outside():
+                return read(argument)
+        except Exception as error:
+            if not exchange.over:
+                exchange.failed(error, exchange.call.arrive().wait())
+            raise
+
+    def _take(self, data: bytes, *, ended: bool) -> None:
+        exchange, framing = self._exchange, self._framing
+        if exchange.over:
+            return
+        missing: ErrorRecord | None = None
+        try:
+            body = framing.body(data)
+            if ended and not framing.over:
+                missing = framing.cut()
+        except ValueError:
+            body, missing = b"", framing.cut()
+        call = exchange.call
+        if body:
+            exchange.received(body, call.arrive().wait())
+        if missing is not None:
+            exchange.broken(missing, call.arrive().wait())
+        elif framing.over:
+            exchange.finished(call.arrive().wait())
+
+    def __del__(self) -> None:
+        try:
+            self._exchange.abandoned()
+        except Exception:  # while the interpreter goes down
+            return
+
+
+class Replayed(io.RawIOBase):
+    """The bytes of a recorded answer, never of two recorded pieces at once."""
+
+    def __init__(self, played: Played) -> None:
+        self._played = played
+        self._left = memoryview(head(played))
+        self._frames: Iterator[bytes] | None = None
+
+    def readable(self) -> bool:
+        """As a raw stream does."""
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        """As a raw stream does."""
+        if not self._left:
+            if self._frames is None:
+                self._frames = frames(self._played, OSError)
+            self._left = memoryview(next(self._frames, b""))
+        count = min(len(buffer), len(self._left))
+        buffer[:count] = self._left[:count]
+        self._left = self._left[count:]
+        return count
+
+
+class PlayedSocket:
+    """In the place of a connection's socket: takes what is sent, and answers from a recording."""
+
+    def __init__(self, played: Played | None = None) -> None:
+        """None: nothing is asked yet."""
+        self._played = played
+        self.unsent = b""
+        """What the program sends before it is known who answers."""
+
+    def makefile(self, *_: Any, **__: Any) -> Any:
+        """What the answer is read from."""
+        raw = io.BytesIO() if self._played is None else Replayed(self._played)
+        return io.BufferedReader(raw)  # pyright: ignore[reportArgumentType]
+
+    def sendall(self, data: Any = b"", *_: Any) -> None:
+        """Nothing goes out."""
+        if self._played is None:
+            self.unsent += bytes(data)
+
+    def settimeout(self, *_: Any) -> None:
+        """Nothing is waited for."""
+
+    def setsockopt(self, *_: Any) -> None:
+        """Nothing is there to be set."""
+
+    def shutdown(self, *_: Any) -> None:
+        """Nothing is open."""
+
+    def close(self) -> None:
+        """Nothing is open."""

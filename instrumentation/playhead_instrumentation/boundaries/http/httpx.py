@@ -1,0 +1,392 @@
+"""HTTP through httpx and httpx2, sync and async: the edges that move the bytes.
+
+Patched is `Client._transport_for_url`, through which every attempt gets its transport: each hop of a
+redirect or an auth flow, each retry, over whatever transport the program gave the client. What comes
+back stands in front of that transport for one attempt, below the decoder.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import AsyncIterator, Iterator
+from types import ModuleType
+from typing import Any
+
+from playhead_instrumentation.boundaries.http.answer import Answer
+from playhead_instrumentation.boundaries.http.exchange import (
+    DEFAULT_PORTS,
+    HttpExchange,
+    Incoming,
+    Outgoing,
+    begin,
+    recording,
+)
+from playhead_instrumentation.boundaries.mcp.http_sessions import NAME as SESSION
+from playhead_instrumentation.boundaries.mcp.http_sessions import SESSIONS
+from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.runtime.lanes import In, Outside, Shadow, current
+from playhead_instrumentation.runtime.patching import PATCHES, required
+from playhead_instrumentation.session.session import Session
+from playhead_semconv.facts import Delivery
+
+
+def patch(module: ModuleType) -> None:
+    """Patch the clients of httpx or httpx2, which may be one module under two names."""
+    kit = Kit(module)
+    for name, attempt in (("Client", SyncAttempt), ("AsyncClient", AsyncAttempt)):
+        owner = required(module, name)
+        if not PATCHES.covers(owner, "_transport_for_url"):
+            PATCHES.around(owner, "_transport_for_url", functools.partial(_recorded, attempt, kit))
+
+
+def _recorded(attempt: Any, kit: Kit, transport_for_url: Any, client: Any, url: Any) -> Any:
+    transport = transport_for_url(client, url)
+    session = recording()
+    return transport if session is None else attempt(transport, session, kit)
+
+
+class Kit:
+    """Streams that are those of a library: its clients check for that."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module: Any = module
+        sync, asynchronous = required(module, "SyncByteStream"), required(module, "AsyncByteStream")
+        self.Tee: Any = type("Tee", (_Tee, sync), {})
+        self.AsyncTee: Any = type("AsyncTee", (_AsyncTee, asynchronous), {})
+        self.Sent: Any = type("Sent", (_Sent, sync), {})
+        self.AsyncSent: Any = type("AsyncSent", (_AsyncSent, asynchronous), {})
+        self.Replayed: Any = type("Replayed", (_Replayed, sync), {})
+        self.AsyncReplayed: Any = type("AsyncReplayed", (_AsyncReplayed, asynchronous), {})
+
+    def edited(self, request: Any, exchange: HttpExchange) -> Any:
+        """Have ``request`` send what a fork puts in the place of its body; its own stream."""
+        stream, body = request.stream, exchange.call.replaced
+        if body is not None:
+            request.stream = self.module.ByteStream(body)
+            request.headers["content-length"] = str(len(body))
+        return stream
+
+
+def _outgoing(request: Any, body: bytes | None) -> Outgoing:
+    url = request.url
+    port = url.port or DEFAULT_PORTS.get(url.scheme, 0)
+    return Outgoing(str(request.method), str(url), request.headers.raw, url.host, port, body)
+
+
+def _body_of(response: Any, module: Any) -> tuple[bytes, str] | None:
+    """The body of a response that its transport has read, as doubles of transports and caches do.
+
+    And the content coding that it stands without. None: the body is yet to come.
+    """
+    content: bytes | None = getattr(response, "_content", None)
+    if content is None:
+        return (b"", "") if response.is_stream_consumed else None
+    coding: str = response.headers.get("content-encoding", "")
+    if coding and type(response.stream) is module.ByteStream:
+        return b"".join(response.stream), ""
+    return content, coding
+
+
+def _answered(exchange: HttpExchange, response: Any, at: Delivery | None, kit: Kit, tee: Any) -> None:
+    """The head is there. The body comes through a ``tee``, or came with it."""
+    body = _body_of(response, kit.module)
+    if body is None:
+        exchange.answered(_incoming, response, at)
+        response.stream = tee(response.stream, exchange)
+        return
+    data, lacks = body
+    exchange.answered(functools.partial(_incoming, unpacked=bool(lacks)), response, at)
+    exchange.whole(data, at, lacks)
+
+
+def _incoming(response: Any, unpacked: bool = False) -> Incoming:
+    headers, extensions = response.headers, response.extensions
+    reason = extensions.get("reason_phrase")
+    return Incoming(
+        response.status_code,
+        headers.raw,
+        extensions.get("http_version", b"HTTP/1.1").decode("ascii", "ignore"),
+        None if reason is None else reason.decode("latin-1"),
+        headers.get("content-type", ""),
+        "" if unpacked else headers.get("content-encoding", ""),
+    )
+
+
+class SyncAttempt:
+    """Stands in front of a transport for one attempt."""
+
+    def __init__(self, transport: Any, session: Session, kit: Kit) -> None:
+        self._transport = transport
+        self._session = session
+        self._kit = kit
+
+    def handle_request(self, request: Any) -> Any:
+        """As the transport does."""
+        return PATCHES.call(self._handle, self._transport.handle_request, request)
+
+    def _handle(self, handle_request: Any, request: Any) -> Any:
+        body: bytes | None = getattr(request, "_content", None)
+        if body is None and self._session.driver.closed:
+            body = request.read()
+        exchange = begin(self._session, _outgoing, request, body)
+        if exchange is None:
+            return handle_request(request)
+        try:
+            try:
+                response = self._respond(exchange, handle_request, request, body)
+            except Exception as error:
+                exchange.failed(error, exchange.call.arrive().wait())
+                raise
+            at = exchange.call.arrive().wait()
+        except BaseException as error:
+            exchange.failed(error)
+            raise
+        _answered(exchange, response, at, self._kit, self._kit.Tee)
+        return response
+
+    def _respond(
+        self, exchange: HttpExchange, handle_request: Any, request: Any, body: bytes | None
+    ) -> Any:
+        verdict = exchange.call.verdict
+        if isinstance(verdict, Refused):
+            raise verdict.error
+        if isinstance(verdict, Played):
+            return Answer(verdict, self._kit.module).head(self._kit.Replayed)
+        stream = self._kit.edited(request, exchange)
+        if body is None:
+            request.stream = self._kit.Sent(stream, exchange)
+        try:
+            with Outside():
+                return handle_request(request)
+        finally:
+            request.stream = stream
+
+
+class AsyncAttempt:
+    """Stands in front of an async transport for one attempt."""
+
+    def __init__(self, transport: Any, session: Session, kit: Kit) -> None:
+        self._transport = transport
+        self._session = session
+        self._kit = kit
+
+    async def handle_async_request(self, request: Any) -> Any:
+        """As the transport does."""
+        return await PATCHES.call_async(self._handle, self._transport.handle_async_request, request)
+
+    async def _handle(self, handle_async_request: Any, request: Any) -> Any:
+        body: bytes | None = getattr(request, "_content", None)
+        if body is None and self._session.driver.closed:
+            body = await request.aread()
+        exchange = begin(self._session, _outgoing, request, body)
+        if exchange is None:
+            return await handle_async_request(request)
+        try:
+            try:
+                response = await self._respond(exchange, handle_async_request, request, body)
+            except Exception as error:
+                exchange.failed(error, await exchange.call.arrive())
+                raise
+            at = await exchange.call.arrive()
+        except BaseException as error:
+            await exchange.cancelled(error)
+            raise
+        _answered(exchange, response, at, self._kit, self._kit.AsyncTee)
+        return response
+
+    async def _respond(
+        self, exchange: HttpExchange, handle_async_request: Any, request: Any, body: bytes | None
+    ) -> Any:
+        verdict = exchange.call.verdict
+        if isinstance(verdict, Refused):
+            raise verdict.error
+        if isinstance(verdict, Played):
+            response = Answer(verdict, self._kit.module).head(self._kit.AsyncReplayed)
+            SESSIONS.played(request, body, response)
+            return response
+        stream = self._kit.edited(request, exchange)
+        if body is None:
+            request.stream = self._kit.AsyncSent(stream, exchange)
+        recorded = ""
+        try:
+            with Shadow():
+                recorded = await SESSIONS.renew(self._transport, request, self._kit.module.Request)
+                return await handle_async_request(request)
+        finally:
+            request.stream = stream
+            if recorded:
+                request.headers[SESSION] = recorded
+
+
+class _Teed:
+    """What the two tees share. The exchange ends with the stream, or when nobody holds it any more."""
+
+    def __init__(self, stream: Any, exchange: HttpExchange) -> None:
+        self._stream = stream
+        self._exchange = exchange
+        self._closed = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def __del__(self) -> None:
+        try:
+            self._exchange.abandoned()
+        except Exception:  # while the interpreter goes down
+            return
+
+
+class _Tee(_Teed):
+    """Passes the chunks of a response on, each on the tape before the program gets it."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        exchange = self._exchange
+        call = exchange.call
+        source = iter(self._stream)
+        try:
+            while not exchange.over:
+                try:
+                    try:
+                        with Outside():
+                            chunk = next(source)
+                    except StopIteration:
+                        exchange.finished(call.arrive().wait())
+                        return
+                    except Exception as error:
+                        exchange.failed(error, call.arrive().wait())
+                        raise
+                    at = call.arrive().wait()
+                except BaseException as error:
+                    exchange.failed(error)
+                    raise
+                exchange.received(chunk, at)
+                yield chunk
+            yield from source
+        finally:
+            if hasattr(source, "close"):
+                source.close()
+
+    def close(self) -> None:
+        """As the stream does."""
+        try:
+            with Shadow():
+                self._stream.close()
+        finally:
+            self._exchange.abandoned()
+
+
+class _AsyncTee(_Teed):
+    """Passes the chunks of a response on, each on the tape before the program gets it."""
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        exchange = self._exchange
+        call = exchange.call
+        source = self._stream.__aiter__()
+        try:
+            while not exchange.over:
+                try:
+                    try:
+                        with Shadow():
+                            chunk = await source.__anext__()
+                    except StopAsyncIteration:
+                        await self._ends_early()
+                        exchange.finished(await call.arrive())
+                        return
+                    except Exception as error:
+                        exchange.failed(error, await call.arrive())
+                        raise
+                    at = await call.arrive()
+                except BaseException as error:
+                    await exchange.cancelled(error)
+                    raise
+                exchange.received(chunk, at)
+                yield chunk
+            async for chunk in source:
+                yield chunk
+        finally:
+            if hasattr(source, "aclose"):
+                await source.aclose()
+
+    async def _ends_early(self) -> None:
+        """Close the stream, which is at its end, before the program hears of that: it takes a while."""
+        with Shadow():
+            await self._stream.aclose()
+        self._closed = True
+
+    async def aclose(self) -> None:
+        """As the stream does."""
+        exchange = self._exchange
+        try:
+            if not self._closed:
+                with Shadow():
+                    await self._stream.aclose()
+        finally:
+            if not exchange.over:
+                await exchange.left()
+
+
+class _Sent:
+    """Passes the pieces of a request body on as they are made, each on the tape before it goes out."""
+
+    def __init__(self, stream: Any, exchange: HttpExchange) -> None:
+        self._stream = stream
+        self._exchange = exchange
+        self._lane = current()
+
+    def __iter__(self) -> Iterator[bytes]:
+        source = iter(self._stream)
+        while True:
+            try:
+                with In(self._lane):
+                    chunk = next(source)
+            except StopIteration:
+                return
+            self._exchange.sent(chunk)
+            yield chunk
+
+
+class _AsyncSent:
+    """The same of a body that is made asynchronously."""
+
+    def __init__(self, stream: Any, exchange: HttpExchange) -> None:
+        self._stream = stream
+        self._exchange = exchange
+        self._lane = current()
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        source = self._stream.__aiter__()
+        while True:
+            try:
+                with In(self._lane):
+                    chunk = await source.__anext__()
+            except StopAsyncIteration:
+                return
+            self._exchange.sent(chunk)
+            yield chunk
+
+
+class _Replayed:
+    """The chunks of a recorded answer. Who iterates anew goes on where the last one stopped."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+        self._numbers = itertools.count()
+
+    def __iter__(self) -> Iterator[bytes]:
+        for index in self._numbers:
+            chunk = self._answer.chunk(index)
+            if chunk is None:
+                return
+            yield chunk
+
+
+class _AsyncReplayed:
+    """The same for an async client."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._chunks = _Replayed(answer)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            yield chunk

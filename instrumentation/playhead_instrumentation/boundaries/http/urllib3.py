@@ -1,0 +1,202 @@
+"""HTTP through urllib3, and so through requests and botocore: the edge of an attempt.
+
+Patched is `HTTPConnectionPool._make_request`, through which every attempt goes: each retry, each hop of
+a redirect. It has the request before a connection is made, so that a connection which cannot be made is
+an outcome of it. The answer is tapped where urllib3 gets it, in `http.client`.
+"""
+
+from __future__ import annotations
+
+import ssl
+import sys
+from collections.abc import Mapping
+from http.client import HTTPConnection, HTTPException
+from types import ModuleType
+from typing import Any
+
+from playhead_instrumentation.boundaries.http.exchange import HttpExchange, Outgoing, begin
+from playhead_instrumentation.boundaries.http.framing import error_of
+from playhead_instrumentation.boundaries.http.http_client import (
+    BLOCK_BYTES,
+    Asked,
+    as_bytes,
+    hand_on,
+    let_go,
+    outgoing,
+    pieces,
+    recording,
+    told,
+    whole,
+)
+from playhead_instrumentation.boundaries.http.http_client_streams import PlayedSocket
+from playhead_instrumentation.driver.exceptions import again
+from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.runtime.lanes import Outside, Shadow
+from playhead_instrumentation.runtime.patching import PATCHES, Outcome, required
+from playhead_semconv.facts import ErrorRecord
+
+WRAPPERS = ("ProxyError", "SSLError")
+"""Exceptions of urllib3 that hold the one they are about.
+
+On tape, that is among their arguments: text of the wrapper, then module, class, text and arguments."""
+
+UNCONNECTED = "_playhead_unconnected"
+"""Attribute of a connection: why the tunnel through a proxy that it needs could not be made."""
+
+
+def patch(module: ModuleType) -> None:
+    """Patch the pools."""
+    pool: Any = required(module, "HTTPConnectionPool")
+    PATCHES.around(pool, "_make_request", _make_request)
+    for owner in (pool, getattr(module, "HTTPSConnectionPool", None)):
+        if owner is not None and "_prepare_proxy" in vars(owner):
+            PATCHES.around(owner, "_prepare_proxy", _prepare_proxy)
+
+
+def _prepare_proxy(original: Any, pool: Any, connection: Any) -> None:
+    session = recording()
+    if session is None or not isinstance(connection, HTTPConnection):
+        return original(pool, connection)
+    if session.driver.closed:
+        return None
+    try:
+        with Shadow():
+            original(pool, connection)
+    except Exception as error:
+        # An outcome of the request that comes next; urllib3 handles the errors of both in one place.
+        setattr(connection, UNCONNECTED, error)
+        if isinstance(error, OSError):
+            try:
+                pool._raise_timeout(err=error, url=pool.proxy.url, timeout_value=connection.timeout)
+            except Exception as timeout:
+                setattr(connection, UNCONNECTED, timeout)
+
+
+def _make_request(
+    original: Any, pool: Any, connection: Any, method: str, url: str, *args: Any, **kwargs: Any
+) -> Any:
+    session = recording()
+    # Connections of another make (HTTP/2, or one that a program's own mocking brings) are left alone.
+    if session is None or not isinstance(connection, HTTPConnection):
+        return original(pool, connection, method, url, *args, **kwargs)
+    given = kwargs.get("body")
+    # urllib3 sends text as UTF-8, its first versions left that to `http.client`.
+    body = given.encode() if isinstance(given, str) else whole(given)
+    if body is None:
+        made = pieces(given, "utf-8", getattr(connection, "blocksize", BLOCK_BYTES))
+        kwargs["body"] = made
+        if session.driver.closed:
+            kwargs["body"] = kept = list(made)
+            body = b"".join(as_bytes(piece, "utf-8") for piece in kept)
+    exchange = begin(session, _outgoing, pool, method, url, kwargs.get("headers"), body)
+    if exchange is None:
+        return original(pool, connection, method, url, *args, **kwargs)
+    if body is None:
+        kwargs["body"] = told(exchange, iter(kwargs["body"]), "utf-8")
+    if exchange.call.replaced is not None:
+        kwargs["body"] = exchange.call.replaced
+        headers = dict(kwargs.get("headers") or {})
+        kept = {name: value for name, value in headers.items() if str(name).lower() != "content-length"}
+        kwargs["headers"] = {**kept, "Content-Length": str(len(exchange.call.replaced))}
+    hand_on(connection, Asked(exchange, own=False))
+    try:
+        response = _ask(exchange, original, pool, connection, method, url, *args, **kwargs)
+    except BaseException as problem:
+        _fail(exchange, connection, problem.error if isinstance(problem, Outcome) else problem)
+        raise
+    finally:
+        let_go(connection)
+        if isinstance(connection.sock, PlayedSocket):
+            # The pool looks whether a connection can be used again: this one cannot.
+            connection.sock = None
+    if exchange.attempt.status_code is None:
+        exchange.abandoned()
+    return response
+
+
+def _ask(
+    exchange: HttpExchange, original: Any, pool: Any, connection: Any, *args: Any, **kwargs: Any
+) -> Any:
+    verdict = exchange.call.verdict
+    if isinstance(verdict, Refused):
+        raise verdict.error
+    if isinstance(verdict, Played):
+        if getattr(connection, "proxy", None) is not None:
+            connection._has_connected_to_proxy = True
+        if hasattr(connection, "is_verified"):
+            connection.is_verified = getattr(connection, "cert_reqs", None) in (2, "CERT_REQUIRED")
+        if not verdict.exchange.head:
+            raise _error(verdict, pool, connection, args[1])
+    unconnected: Exception | None = connection.__dict__.pop(UNCONNECTED, None)
+    if unconnected is not None:
+        raise Outcome(unconnected)
+    # A body that the program makes meanwhile is made in its turn.
+    with Outside() if isinstance(kwargs.get("body"), bytes | str | None) else Shadow():
+        return original(pool, connection, *args, **kwargs)
+
+
+def _fail(exchange: HttpExchange, connection: Any, error: BaseException) -> None:
+    """The attempt ends with ``error``; but for one with which the answer, once it has a head, ends."""
+    if exchange.over or exchange.attempt.status_code is not None:
+        return
+    if not isinstance(error, Exception):
+        exchange.failed(error)
+        return
+    at = exchange.call.arrive().wait()
+    error = _by_proxy(connection, error)
+    inner = error.args[-1] if error.args else None
+    if type(error).__name__ in WRAPPERS and isinstance(inner, Exception):
+        outer, within = exchange.recorded(error), exchange.recorded(inner)
+        text = error.args[0] if len(error.args) > 1 else ""
+        words = [text, within.module, within.qualname, within.message, *within.args]
+        exchange.broken(ErrorRecord(outer.module, outer.qualname, outer.message, words), at)
+    else:
+        exchange.failed(error, at)
+
+
+def _by_proxy(connection: Any, error: Exception) -> Exception:
+    """What urllib3 will make of ``error``, where it could not even reach the proxy."""
+    proxy = getattr(connection, "proxy", None)
+    if proxy is None or getattr(connection, "has_connected_to_proxy", True):
+        return error
+    wrap: Any = getattr(sys.modules.get("urllib3.connection"), "_wrap_proxy_error", None)
+    known: Any = sys.modules["urllib3.exceptions"]
+    if isinstance(error, ssl.SSLError | ssl.CertificateError):
+        error = known.SSLError(error)
+    reasons = OSError, HTTPException, known.NewConnectionError, known.TimeoutError, known.SSLError
+    return wrap(error, proxy.scheme) if wrap is not None and isinstance(error, reasons) else error
+
+
+def _error(played: Played, pool: Any, connection: Any, url: str) -> BaseException:
+    """What an attempt ended with, as urllib3 makes it."""
+    end = played.exchange.end
+    known: Any = sys.modules["urllib3.exceptions"]
+    record = None if end is None else end.error
+    if record is not None and record.qualname in WRAPPERS and len(record.args) > 3:
+        text, module, qualname, message, *words = record.args
+        inner = again(ErrorRecord(str(module), str(qualname), str(message), words), OSError)
+        inner = _placed(inner, pool, connection, url)
+        wrapper = getattr(known, record.qualname)
+        error = wrapper(text, inner) if text else wrapper(inner)
+    else:
+        error = error_of(played, known.ProtocolError)
+    return _placed(error, pool, connection, url)
+
+
+def _placed(error: BaseException, pool: Any, connection: Any, url: str) -> BaseException:
+    """``error`` with what urllib3's own know besides their text."""
+    if isinstance(error, sys.modules["urllib3.exceptions"].HTTPError):
+        for name, value in (("pool", pool), ("conn", connection), ("url", url)):
+            vars(error).setdefault(name, value)
+    return error
+
+
+def _outgoing(
+    pool: Any, method: str, url: str, headers: Mapping[str, Any] | None, body: bytes | None
+) -> Outgoing:
+    sent = [(_latin(name), _latin(value)) for name, value in (headers or {}).items()]
+    return outgoing(method, pool.scheme, pool.host, pool.port, url, sent, body)
+
+
+def _latin(text: Any) -> bytes:
+    return text if isinstance(text, bytes) else str(text).encode("latin-1", "replace")

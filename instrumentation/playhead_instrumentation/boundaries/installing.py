@@ -1,0 +1,39 @@
+"""Installs the boundaries of a process.
+
+Which of them a process has is said by the table of boundaries; a file is imported when its row is
+installed, or when the module that it patches is imported.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from playhead_instrumentation.runtime.patching import Patches, found
+from playhead_instrumentation.session.session import Session
+from playhead_semconv.boundaries import BOUNDARIES
+
+
+def watch(patches: Patches, session: Session) -> None:
+    """Install the rows of the table that ``session`` has. One that fails does not stop the others."""
+    patches.forgiving = not session.driver.closed
+    if session.settings.recording_level != "exchanges":
+        from playhead_instrumentation.runtime import native
+
+        patches.like = native.genuine
+    for row in session.boundaries:
+        for place in row.at_start:
+            patches.attempt(row.name, functools.partial(_install, place, patches, session))
+        for module, place in row.on_import:
+            patches.when_imported(module, row.name, place)
+
+
+def watch_clients(patches: Patches) -> None:
+    """Install what makes spans of model calls alone: nothing keeps a tape."""
+    for row in BOUNDARIES:
+        for module, place in row.on_import:
+            if place.startswith("clients."):
+                patches.when_imported(module, row.name, place)
+
+
+def _install(place: str, patches: Patches, session: Session) -> None:
+    found(place)(patches, session)

@@ -1,0 +1,1 @@
+"""Clients of MCP: servers on stdio, calls of tools, sessions over HTTP."""

@@ -1,0 +1,306 @@
+"""One connection to an MCP server on stdio: its messages in both directions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from types import ModuleType
+from typing import Any, Final, cast
+
+from opentelemetry import trace
+
+from playhead_instrumentation.boundaries.mcp.reopened_server import Reopened
+from playhead_instrumentation.driver.call import Call
+from playhead_instrumentation.driver.exceptions import again, record_of
+from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.runtime.lanes import Shadow
+from playhead_instrumentation.runtime.patching import required
+from playhead_instrumentation.session.session import Session
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import Delivery
+from playhead_semconv.rerun.held_connections import STDIO, reads, repeatable_tools
+
+KIND: Final = "mcp"
+
+TRACING: Final = ("progressToken", "traceparent", "tracestate", "baggage")
+"""What the SDK itself puts into ``_meta``; other each time."""
+
+
+class Kit:
+    """What is taken of the SDK."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.anyio: Any = required(module, "anyio")
+        types: Any = required(module, "types")
+        self._message: Any = required(module, "SessionMessage")
+        self._adapter: Any = getattr(types, "jsonrpc_message_adapter", None)
+        self._model: Any = None if self._adapter is not None else types.JSONRPCMessage
+
+    def message(self, plain: dict[str, Any]) -> Any:
+        """A message as the SDK reads it from its server."""
+        if self._adapter is not None:
+            return self._message(self._adapter.validate_python(plain, by_name=False))
+        return self._message(self._model.model_validate(plain))
+
+    @staticmethod
+    def plain(item: Any) -> dict[str, Any]:
+        """A message as JSON values; an exception by its text."""
+        if isinstance(item, Exception):
+            return {"exception": str(item)}
+        return item.message.model_dump(by_alias=True, mode="json", exclude_unset=True)
+
+
+class Connection:
+    """A connection as an exchange; its parts are what the server says of its own accord."""
+
+    def __init__(self, session: Session, kit: Kit, label: str) -> None:
+        """``label``: names the server."""
+        session.settle()
+        self._session: Final = session
+        self._kit: Final = kit
+        self._label: Final = label
+        self._pending: dict[str, Call] = {}
+        """Requests that are not answered, by id."""
+        self._now: dict[str, Any] = {}
+        """At replay: ids of requests, by those on the tape."""
+        self._repeatable: set[str] = set()
+        """Tools that say that they only read, or that calling them again changes nothing."""
+        self._told: list[Any] = []
+        """What the client has said while a tape answered."""
+        self._inbox: Any = None
+        self._tasks: Any = None
+        self.call: Final = self._open(f"{STDIO}{label}", None, {}, "write")
+        self.call.head({a.NETWORK_TRANSPORT: "pipe"}, None)
+        session.opened(self)
+
+    def _open(self, key: str, body: Any, details: dict[str, Any], effect: Any) -> Call:
+        span = trace.get_current_span().get_span_context()
+        call = self._session.driver.open(
+            KIND,
+            key,
+            b"" if body is None else _dumped(body),
+            details,
+            effect=effect,
+            trace_id=span.trace_id.to_bytes(16) if span.is_valid else b"",
+            span_id=span.span_id.to_bytes(8) if span.is_valid else b"",
+        )
+        call.scrub = self._session.redactor.response("application/json", "")
+        return call
+
+    def streams(self, reader: Any, writer: Any) -> tuple[Any, Any]:
+        """What stands in front of the streams of a real server."""
+        return Reader(reader, self), Writer(writer, self)
+
+    def failed(self, error: Exception, at: Delivery | None) -> None:
+        """The server could not be started."""
+        if self.call.end("error", at, record_of(error, self._session.redactor.text)):
+            self._session.closed(self)
+
+    def abandoned(self) -> None:
+        """The program leaves."""
+        for call in self._pending.values():
+            call.end("abandoned")
+        if self.call.end("abandoned"):
+            self._session.closed(self)
+
+    def sent(self, item: Any) -> Any:
+        """The client sends a message: the ask is on the tape on return. Raises where it is refused.
+
+        What a server is to get of it; None: nothing.
+        """
+        plain = Kit.plain(item)
+        method = str(plain.get("method", ""))
+        params: dict[str, Any] = dict(plain.get("params") or {})
+        if "_meta" in params:
+            meta = {name: one for name, one in params.pop("_meta").items() if name not in TRACING}
+            params |= {"_meta": meta} if meta else {}
+        body: dict[str, Any] = {"server": self._label, "params": params}
+        if not method:  # an answer to the server
+            body |= {name: plain[name] for name in ("id", "result", "error") if name in plain}
+        target = params.get("name") or params.get("uri")
+        key = f"{method or 'answer'} {target}" if isinstance(target, str) else method or "answer"
+        details: dict[str, Any] = {a.MCP_METHOD_NAME: method} if method else {}
+        asks = bool(method) and "id" in plain
+        if asks:
+            details[a.JSONRPC_REQUEST_ID] = str(plain["id"])
+        self._session.settle()
+        effect = "read" if reads(method, str(params.get("name", "")), self._repeatable) else "write"
+        call = self._open(key, body, details, effect)
+        if isinstance(call.verdict, Refused):
+            call.end("error", None, record_of(call.verdict.error, self._session.redactor.text))
+            raise call.verdict.error
+        call.head({a.NETWORK_TRANSPORT: "pipe"}, None)
+        played = isinstance(call.verdict, Played)
+        if played:
+            self._told.append(item)
+        if not asks:
+            call.end("complete")
+            return None if played else item
+        self._pending[str(plain["id"])] = call
+        if isinstance(call.verdict, Played):
+            recorded = call.verdict.exchange
+            self._now[str(recorded.ask.details.get(a.JSONRPC_REQUEST_ID, ""))] = plain["id"]
+            with Shadow():
+                self._tasks.start_soon(self._answer, call, call.verdict, plain["id"])
+            return None
+        if call.replaced is not None:  # a fork sends something else
+            meta = dict(plain.get("params") or {}).get("_meta")
+            kept = {"_meta": meta} if meta else {}
+            return self._kit.message(
+                {**plain, "params": {**json.loads(call.replaced)["params"], **kept}}
+            )
+        return item
+
+    async def received(self, item: Any) -> None:
+        """A real server has sent a message, which the program is about to get."""
+        plain = Kit.plain(item)
+        call = None if "method" in plain else self._pending.pop(str(plain.get("id")), None)
+        if call is None:
+            self.call.part(_dumped(plain), await self.call.arrive())
+            return
+        at = await call.arrive()
+        plain.pop("id", None)
+        self._repeatable |= repeatable_tools(plain)
+        call.part(_dumped(plain), at)
+        call.end("complete", at)
+
+    async def closed(self) -> None:
+        """A real server says nothing more."""
+        if self.call.end("complete", await self.call.arrive()):
+            self._session.closed(self)
+
+    @asynccontextmanager
+    async def played(self, opens: Callable[[], Any]) -> AsyncGenerator[Any, None]:
+        """The streams of a server that is not there; ``opens`` starts it, where the tape leaves it."""
+        verdict = self.call.verdict
+        if not isinstance(verdict, Played):
+            error: Any = getattr(verdict, "error", None)
+            self.call.end("error", None, record_of(error, self._session.redactor.text))
+            raise error
+        end = verdict.exchange.end
+        if end is not None and end.error is not None and not verdict.exchange.parts:
+            self.call.end("error", await self.call.arrive(), end.error)
+            raise again(end.error, OSError)
+        anyio = self._kit.anyio
+        send, receive = anyio.create_memory_object_stream(float("inf"))
+        self._inbox = send
+        try:
+            async with anyio.create_task_group() as self._tasks:
+                with Shadow():
+                    self._tasks.start_soon(self._speak, verdict)
+                reopened = Reopened(
+                    self, self._kit, opens, verdict.reopen, self._told, send, self._tasks
+                )
+                try:
+                    yield receive, Writer(reopened, self)
+                finally:
+                    self._tasks.cancel_scope.cancel()
+                    receive.close()
+                    send.close()
+        finally:
+            self.abandoned()
+
+    async def _answer(self, call: Call, verdict: Played, id: Any) -> None:
+        at = await call.arrive()
+        end = verdict.exchange.end
+        if not verdict.exchange.parts:
+            call.end("abandoned" if end is None else end.how, at)
+            return
+        data = verdict.part(0)
+        self._pending.pop(str(id), None)
+        self._repeatable |= repeatable_tools(json.loads(data))
+        call.part(data, at)
+        call.end("complete", at)
+        self._inbox.send_nowait(self._kit.message({**json.loads(data), "id": id}))
+
+    async def _speak(self, verdict: Played) -> None:
+        for index in range(len(verdict.exchange.parts)):
+            at = await self.call.arrive()
+            data = verdict.part(index)
+            self.call.part(data, at)
+            self._inbox.send_nowait(self._said(json.loads(data)))
+        if verdict.reopen is not None:
+            return
+        at = await self.call.arrive()
+        if self.call.end("complete", at):
+            self._session.closed(self)
+        self._inbox.close()
+
+    def _said(self, plain: dict[str, Any]) -> Any:
+        if "exception" in plain:
+            return ValueError(plain["exception"])
+        params = plain.get("params")
+        token = str(cast("dict[str, Any]", params or {}).get("progressToken", ""))
+        if token in self._now:
+            plain["params"] = {**plain["params"], "progressToken": self._now[token]}
+        return self._kit.message(plain)
+
+
+class _Stream:
+    """Stands in front of a stream."""
+
+    def __init__(self, stream: Any, connection: Connection) -> None:
+        self._stream = stream
+        self._connection = connection
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    async def __aenter__(self) -> Any:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """As the stream does."""
+        with Shadow():
+            await self._stream.aclose()
+
+
+class Writer(_Stream):
+    """Takes what the client says, on the tape before it goes out."""
+
+    async def send(self, item: Any) -> None:
+        """As the stream does."""
+        item = self._connection.sent(item)
+        if item is not None:
+            with Shadow():
+                await self._stream.send(item)
+
+
+class Reader(_Stream):
+    """Gives what the server says, on the tape before the program gets it."""
+
+    def __aiter__(self) -> Reader:
+        return self
+
+    async def __anext__(self) -> Any:
+        with Shadow():
+            try:
+                item = await self._stream.__anext__()
+            except StopAsyncIteration:
+                item = None
+        if item is None:
+            await self._connection.closed()
+            raise StopAsyncIteration
+        await self._connection.received(item)
+        return item
+
+    async def receive(self) -> Any:
+        """As the stream does."""
+        try:
+            with Shadow():
+                item = await self._stream.receive()
+        except Exception:
+            await self._connection.closed()
+            raise
+        await self._connection.received(item)
+        return item
+
+
+def _dumped(plain: Any) -> bytes:
+    return json.dumps(plain, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode(
+        "utf-8", "surrogatepass"
+    )

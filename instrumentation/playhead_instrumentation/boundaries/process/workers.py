@@ -1,0 +1,294 @@
+"""Processes that `multiprocessing` starts anew: ``spawn`` and ``forkserver``.
+
+Such a child is recorded itself. To its parent it is a process like any other. A replay starts it again
+for real, with its own tape; a fork server is not needed then: who was forked there is started like the
+others. The tracker of resources and the fork server are no processes of the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import threading
+from collections.abc import Generator, Mapping
+from types import ModuleType
+from typing import Any, Final
+
+from playhead_instrumentation.boundaries.process import child_environment
+from playhead_instrumentation.boundaries.process.blocked import Allowed
+from playhead_instrumentation.boundaries.process.observed import Observed, observe
+from playhead_instrumentation.boundaries.process.start import more_than_observed, recording
+from playhead_instrumentation.boundaries.process.words import (
+    EXCHANGE,
+    JOINS,
+    OWN,
+    WHOLE,
+    WORKER,
+    Started,
+)
+from playhead_instrumentation.runtime import lanes
+from playhead_instrumentation.runtime.lanes import Outside, Shadow
+from playhead_instrumentation.runtime.patching import PATCHES, required
+from playhead_instrumentation.session.session import Session
+
+TRACKER, SERVER, CHILD = "resource_tracker", "forkserver", "spawn"
+"""What a command line of `multiprocessing` starts: the module whose ``main`` it calls."""
+
+CALL: Final = "multiprocessing."
+"""How the start of such a process is called, with the method behind it."""
+
+HANDED: Final = "playhead"
+"""Key of the preparation data: variables of a child that a fork server makes."""
+
+
+class _Starting(threading.local):
+    """The process that this thread starts."""
+
+    method = ""
+    name = ""
+    child: Any = None
+
+
+_starting = _Starting()
+
+
+def exchange_of_start() -> str:
+    """The exchange in which this thread has a fork server make a process; else empty."""
+    child = _starting.child
+    return str(child.call.id) if child is not None and _starting.method == SERVER else ""
+
+
+@contextlib.contextmanager
+def _starts(process: Any, method: str) -> Generator[_Starting]:
+    """``process`` is started inside; the outermost says how."""
+    if _starting.method:
+        yield _starting
+        return
+    _starting.method, _starting.name = method, str(process.name)
+    try:
+        yield _starting
+    finally:
+        _starting.method, _starting.name, _starting.child = "", "", None
+
+
+def patch_util(module: ModuleType) -> None:
+    """What starts an interpreter with a few descriptors."""
+    PATCHES.around(module, "spawnv_passfds", _spawnv_passfds)
+
+
+def _spawnv_passfds(spawn: Any, path: Any, args: Any, passfds: Any) -> Any:
+    role = role_of([os.fsdecode(word) for word in args])
+    if role in (TRACKER, SERVER):
+        with Allowed(), Shadow(), _environment(_without_ours(traced=role == SERVER)):
+            return spawn(path, args, passfds)
+    session = recording()
+    if session is None or role != CHILD or not _starting.method:
+        with _environment(_ours()):
+            return spawn(path, args, passfds)
+    return _start(spawn, session, path, args, list(passfds))
+
+
+def _ours() -> dict[str, str | None]:
+    """The variables that tell a child, a worker of ours, whose it is, as strings."""
+    told = dict[str, str | None](child_environment.variables())
+    return told if told.get(JOINS) == WHOLE else told | {JOINS: ""}
+
+
+def patch_preparation(module: ModuleType) -> None:
+    """What a fork server's children are told: their environment is the server's."""
+    PATCHES.around(module, "get_preparation_data", _get_preparation_data)
+
+
+def _get_preparation_data(get_preparation_data: Any, name: Any) -> Any:
+    data = get_preparation_data(name)
+    if exchange := exchange_of_start():
+        data[HANDED] = _ours() | {EXCHANGE: exchange}
+    return data
+
+
+def role_of(words: list[str]) -> str:
+    """Which process of `multiprocessing` a command line starts; empty: none."""
+    for module in (TRACKER, SERVER, CHILD):
+        if any(word.startswith(f"from multiprocessing.{module} import") for word in words):
+            return module
+    return ""
+
+
+def _begin(session: Session, method: str, name: str) -> Any:
+    """The exchange of a process that is about to start; None where it could not be begun."""
+    started = Started(CALL + method, (name,))
+    if more_than_observed(session):
+        from playhead_instrumentation.host.process.exchange import begin
+
+        return begin(session, started)
+    return observe(session, started)
+
+
+def _start(original: Any, session: Session, path: Any, args: Any, passfds: list[Any]) -> int:
+    child = _begin(session, _starting.method, _starting.name)
+    if child is None:
+        return original(path, args, passfds)
+    _starting.child = child
+    variables: dict[str, str | None] = {**_ours(), EXCHANGE: str(child.call.id)}
+    if child.played is not None:
+        tape = session.fork_of(child.played.instance, str(child.played.exchange.id))
+        if tape is None:
+            _swallow(args)
+            return child.start_again()  # what it said to others is on their tapes
+        told = session.for_worker(tape)
+        variables |= told.variables
+        passfds += told.descriptors
+    try:
+        with Allowed(), Shadow(), _environment(variables):
+            pid = original(path, args, passfds)
+    except BaseException as error:
+        child.failed(error)
+        raise
+    if child.played is None:
+        child.started(pid)
+        if isinstance(child, Observed):
+            child.abandoned()  # how it ends is learned where nobody looks
+        return pid
+    child.beside = pid
+    return child.start_again()
+
+
+def _swallow(args: Any) -> None:
+    """Nobody is there to read what the process was to do."""
+    found = re.search(r"pipe_handle=(\d+)", " ".join(os.fsdecode(word) for word in args))
+    if found is None:
+        return
+    number = os.dup(int(found[1]))
+
+    def read() -> None:
+        with contextlib.suppress(OSError), open(number, "rb", closefd=True) as file:
+            while file.read(1 << 16):
+                pass
+
+    name = f"{lanes.OWN_THREADS}swallow"
+    threading.Thread(target=read, name=name, daemon=True).start()
+
+
+def _without_ours(*, traced: bool) -> dict[str, str | None]:
+    """The variables of ours, to be left out; ``traced``: but a child of it records."""
+    names = [name for name in os.environ if name.startswith(OWN[:3]) or name in (EXCHANGE, WORKER)]
+    names += [name for name in os.environ if name.startswith("PLAYHEAD_PARENT_")]
+    left: dict[str, str | None] = dict.fromkeys(names)
+    if not traced:
+        path = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        left["PYTHONPATH"] = os.pathsep.join(one for one in path if not one.endswith(STARTERS)) or None
+    return left
+
+
+STARTERS: Final = (
+    os.path.join("opentelemetry", "instrumentation", "auto_instrumentation"),
+    os.path.join("playhead_instrumentation", "bootstrap", "site"),
+)
+"""Folders, by their end, whose `sitecustomize` makes a process record."""
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str | None]) -> Generator[None]:
+    """For the time that it takes to start a process, these are in our own environment; None: are not."""
+    before = {name: os.environ.get(name) for name in variables}
+    _put(variables)
+    try:
+        yield
+    finally:
+        _put(before)
+
+
+def _put(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def patch_spawn(module: ModuleType) -> None:
+    """Who is started: `spawnv_passfds` is not told."""
+    PATCHES.around(required(module, "Popen"), "_launch", _launch_spawned)
+
+
+def _launch_spawned(launch: Any, popen: Any, process: Any) -> None:
+    with _starts(process, CHILD):
+        launch(popen, process)
+
+
+def patch_forkserver(module: ModuleType) -> None:
+    """A child that a fork server makes, and its end, of which a pipe tells."""
+    owner, server = required(module, "Popen"), required(module, "forkserver")
+    for name in ("_launch", "poll"):
+        required(owner, name)
+    own = ModuleType(server.__name__)
+    own.__dict__.update(server.__dict__)
+    for name in ("connect_to_new_process", "read_signed"):
+        own.__dict__[name] = _in_shadow(required(server, name))
+    PATCHES.put(module, "forkserver", own)
+    PATCHES.around(owner, "_launch", _launch_from_server)
+    PATCHES.around(owner, "poll", _poll)
+
+
+def _launch_from_server(launch: Any, popen: Any, process: Any) -> None:
+    session = recording()
+    if session is None:
+        return launch(popen, process)
+    with _starts(process, SERVER) as starting:
+        if session.driver.fenced:
+            _spawn_instead(popen, process)
+        else:
+            child = starting.child = _begin(session, SERVER, str(process.name))
+            _launch(child, launch, popen, process)
+        popen.__dict__["_playhead_child"] = starting.child
+
+
+def _launch(child: Any, launch: Any, popen: Any, process: Any) -> None:
+    try:
+        launch(popen, process)
+    except BaseException as error:
+        if child is not None:
+            child.failed(error)
+        raise
+    if child is not None:
+        child.started(popen.pid)
+
+
+def _spawn_instead(popen: Any, process: Any) -> None:
+    from multiprocessing.popen_spawn_posix import Popen
+
+    made: Any = Popen(process)
+    popen.pid, popen.sentinel, popen.finalizer = made.pid, made.sentinel, made.finalizer
+
+
+def _poll(original: Any, popen: Any, flag: int = os.WNOHANG) -> int | None:
+    child: Any = popen.__dict__.get("_playhead_child")
+    if child is None or child.passes or recording() is None or popen.returncode is not None:
+        return original(popen, flag)
+    patient = not flag & os.WNOHANG
+    if child.played is not None:
+        from playhead_instrumentation.host.process.os_calls import until_over
+
+        status = child.wait() if patient else child.poll()
+        if isinstance(status, int):
+            until_over(child, status)
+            popen.returncode = status
+        return popen.returncode
+    with Outside() if patient else Shadow():
+        status = original(popen, flag)
+    if status is not None:
+        child.exited(status, in_turn=True)
+    elif not patient:
+        child.running()
+    return status
+
+
+def _in_shadow(original: Any) -> Any:
+    @functools.wraps(original)
+    def function(*args: Any) -> Any:
+        with Allowed(), Shadow():
+            return original(*args)
+
+    return function

@@ -1,0 +1,246 @@
+"""One call of a tool: its span, its facts, and its answer from a tape."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Generator
+from typing import Any, Final, Literal, Protocol
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.trace import SpanKind, Status, StatusCode
+
+from playhead_instrumentation.boundaries import values
+from playhead_instrumentation.driver.exceptions import again, name_of, record_of
+from playhead_instrumentation.runtime import lanes
+from playhead_instrumentation.runtime.notices import Notices
+from playhead_instrumentation.session.session import Session, current
+from playhead_instrumentation.spans.budget import fit
+from playhead_instrumentation.spans.light import note
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import ExchangeUnmatched
+from playhead_semconv.facts import Delivery, EndedHow, ErrorRecord
+from playhead_semconv.values import GenAiOperationName
+
+log = logging.getLogger(__name__)
+
+
+class ToolUnanswered(ExchangeUnmatched):
+    """The tape holds that a tool answered, and not what."""
+
+
+class Tool(Protocol):
+    """What is called."""
+
+    @property
+    def name(self) -> str:
+        """As the program calls it."""
+        ...
+
+    @property
+    def description(self) -> str:
+        """What it is for; empty where nothing says it."""
+        ...
+
+    @property
+    def effect(self) -> Literal["read", "write"]:
+        """Whether it changes something out there."""
+        ...
+
+    @property
+    def said(self) -> set[str]:
+        """What was said of it already."""
+        ...
+
+
+def recording() -> Session | None:
+    """The session, where a call that begins now is to be recorded: not within another one."""
+    session = current()
+    if session is None or lanes.current() in (lanes.SHADOW, lanes.GC):
+        return None
+    return session
+
+
+class ToolExchange:
+    """What is known of one call while it goes on."""
+
+    __slots__ = ("_asked", "_part", "_result", "_session", "_span", "_tool", "call")
+
+    def __init__(self, session: Session, tool: Tool, form: str, asked: bytes) -> None:
+        """``form``: as ``playhead.tool.form``. ``asked``: the arguments, written."""
+        session.settle()
+        attributes: dict[str, Any] = {
+            a.GEN_AI_OPERATION_NAME: GenAiOperationName.EXECUTE_TOOL,
+            a.GEN_AI_TOOL_NAME: tool.name,
+            a.GEN_AI_TOOL_TYPE: "function",
+        }
+        if tool.description:
+            attributes[a.GEN_AI_TOOL_DESCRIPTION] = tool.description
+        self._span = session.tracer().start_span(
+            f"execute_tool {tool.name}", kind=SpanKind.INTERNAL, attributes=attributes
+        )
+        context = self._span.get_span_context()
+        self.call = session.driver.open(
+            "tool",
+            tool.name,
+            asked,
+            {},
+            effect=tool.effect,
+            trace_id=context.trace_id.to_bytes(16),
+            span_id=context.span_id.to_bytes(8),
+        )
+        self._session: Final = session
+        self._tool: Final = tool
+        self._asked: Final = asked
+        self._part = 0
+        self._result: bytes | None = None
+        self.call.scrub = session.redactor.response("application/json", "")
+        session.opened(self)
+        self.call.head({a.PLAYHEAD_TOOL_FORM: form}, None)
+
+    @contextlib.contextmanager
+    def within(self) -> Generator[None]:
+        """The span of the call is the current one."""
+        outer = otel_context.attach(trace.set_span_in_context(self._span))
+        try:
+            yield
+        finally:
+            otel_context.detach(outer)
+
+    def changed(self, asked: bytes) -> bool:
+        """Whether the arguments read otherwise now."""
+        return asked != self._asked
+
+    def say(self, text: str) -> None:
+        """Tell the user, once."""
+        if text not in self._tool.said:
+            self._tool.said.add(text)
+            Notices().problem(text)
+
+    def returned(self, value: Any, at: Delivery | None) -> None:
+        """It has returned ``value``."""
+        self._answered("return", value, at)
+        self._end("complete", at, None)
+
+    def yielded(self, value: Any, at: Delivery | None) -> None:
+        """It has yielded ``value``."""
+        self._answered("yield", value, at)
+
+    def raised(self, error: BaseException, at: Delivery | None) -> None:
+        """It has raised ``error`` itself."""
+        self._answered("raise", error, at)
+        self._end("error", at, self._recorded(error))
+
+    def failed(self, error: BaseException) -> None:
+        """The program gets ``error``, wherever it comes from; nothing if the call is over."""
+        if isinstance(error, GeneratorExit):
+            self._end("abandoned", None, None)
+        elif self.call.ended is None:
+            self._end("error", None, self._recorded(error))
+
+    def abandoned(self) -> None:
+        """The program reads no further."""
+        self._end("abandoned", None, None)
+
+    def played(self, at: Delivery | None) -> Any:
+        """What the tape says it returned; raises what the tape says it raised."""
+        _, value = self.next_played(at)
+        return value
+
+    def next_played(self, at: Delivery | None) -> tuple[str, Any]:
+        """``yield`` or ``return``, and what the tape says of that; raises what the tape says."""
+        verdict: Any = self.call.verdict
+        parts = verdict.exchange.parts
+        if self._part >= len(parts):
+            error = verdict.exchange.end.error
+            if error is None:
+                raise self._unanswered("nothing")
+            self._end("error", at, error)
+            raise self._again(error)
+        data = verdict.part(self._part)
+        self._part += 1
+        self.call.part(data, at)
+        try:
+            ((how, value),) = values.read(data).items()
+        except Exception as problem:
+            error = None if verdict.exchange.end is None else verdict.exchange.end.error
+            if not data.startswith(b'{"raise"') or error is None:
+                raise self._unanswered(str(problem)) from problem
+            self._end("error", at, error)
+            raise self._again(error) from None
+        self._result = data
+        if how == "raise":
+            self._end("error", at, verdict.exchange.end.error)
+            raise value
+        if how == "return":
+            self._end("complete", at, None)
+        return how, value
+
+    def finish(self) -> None:
+        """End the span, off the caller's path."""
+        span, end = self._span, self.call.ended
+        if end is not None and span.is_recording():
+            note(span, self._content())
+            if end.error is not None:
+                note(span, {a.ERROR_TYPE: name_of(end.error)})
+                span.set_status(Status(StatusCode.ERROR, end.error.message or None))
+            if end.how == "abandoned":
+                note(span, {a.PLAYHEAD_END_HOW: "abandoned"})
+        span.end(end_time=self.call.time_ns)
+
+    def _content(self) -> dict[str, Any]:
+        found: dict[str, Any] = {a.PLAYHEAD_EXCHANGE_ID: str(self.call.id)}
+        if self._session.redactor.content:
+            found[a.GEN_AI_TOOL_CALL_ARGUMENTS] = self.call.body.decode("utf-8", "replace")
+            result = self._result or b""
+            if result.startswith(b'{"return":'):
+                text = result[len(b'{"return":') : -1].decode("utf-8", "replace")
+                found[a.GEN_AI_TOOL_CALL_RESULT] = text
+        return fit(
+            found,
+            self._session.settings.span_budget_bytes,
+            self._session.sink,
+            lane=self.call.id.lane,
+        )
+
+    def _answered(self, how: str, value: Any, at: Delivery | None) -> None:
+        try:
+            kept = values.kept(value)
+        except Exception as problem:
+            kept = values.written(value, stubs=[])
+            if how != "raise":
+                self.say(
+                    f"a replay cannot answer {self._tool.name}: "
+                    f"its result cannot be kept on a tape ({problem or type(problem).__name__})"
+                )
+        try:
+            self._result = self.call.part(b'{"%s":%s}' % (how.encode(), kept), at)
+        except Exception:
+            log.debug("playhead could not record an answer of a tool", exc_info=True)
+
+    def _recorded(self, error: BaseException) -> ErrorRecord:
+        return record_of(error, self._session.redactor.text)
+
+    def _again(self, error: ErrorRecord) -> BaseException:
+        try:
+            return again(error, RuntimeError)
+        except Exception:
+            return self._unanswered(f"{error.qualname}: {error.message}")
+
+    def _unanswered(self, what: str) -> ToolUnanswered:
+        return ToolUnanswered(
+            f"the tape does not hold what {self._tool.name} answered",
+            cause=f"it cannot be kept on a tape: {what}",
+            hint=f"run it for real: playhead replay RUN --live {self._tool.name}",
+        )
+
+    def _end(self, how: EndedHow, at: Delivery | None, error: ErrorRecord | None) -> None:
+        try:
+            if not self.call.end(how, at, error):
+                return
+            self._session.closed(self)
+            if not self.call.inherited:  # else the span is the parent's, too
+                self._session.submit(self)
+        except Exception:
+            log.debug("playhead could not record the end of a call of a tool", exc_info=True)

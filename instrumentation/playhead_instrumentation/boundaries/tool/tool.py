@@ -1,0 +1,287 @@
+"""Tools: functions that the program marks, for what no other boundary sees.
+
+A marked function is recorded and answered as a whole. What it does inside is its own affair: it counts
+in no lane, stands on no tape, and does not happen at replay. What it is asked and what it answers is
+kept as `values` says; a call of it is an exchange of the kind ``tool``, its key is the tool's name.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+from collections.abc import AsyncGenerator, Callable, Generator
+from typing import Any, Final, Literal, TypeVar, cast, overload
+
+from playhead_instrumentation.boundaries import values
+from playhead_instrumentation.boundaries.tool.exchange import ToolExchange, recording
+from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.runtime.lanes import Outside, Shadow
+from playhead_instrumentation.session.session import Session
+
+log = logging.getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[..., Any])
+Effect = Literal["read", "write"]
+
+RECEIVERS = ("self", "cls")
+"""First parameters of what is defined in a class; they are no arguments of the tool."""
+
+
+@overload
+def tool(function: F, /) -> F: ...
+
+
+@overload
+def tool(*, effect: Effect = "write", name: str = "") -> Callable[[F], F]: ...
+
+
+def tool(function: Any = None, /, *, effect: Effect = "write", name: str = "") -> Any:
+    """Mark a function whose calls are recorded, and answered from the tape at replay.
+
+    For what is not recorded otherwise: a database driver, a C extension. Any function or method, async
+    or a generator as well. Outside a recording nothing changes. ``effect``: whether a call changes
+    something out there. ``name``: of the tool; by default the function's.
+
+    A call is known again by its arguments (of a method without ``self``). A replay gives the program an
+    equal result, or raises an equal exception; it does not repeat what the function did to its
+    arguments, to globals, or to the world.
+    """
+    if effect not in ("read", "write"):
+        raise ValueError(f"effect is read or write, not {effect!r}")
+    if function is None:
+        return functools.partial(_mark, effect=effect, name=name)
+    return _mark(function, effect, name)
+
+
+def _mark(function: Any, effect: Effect, name: str) -> Any:
+    if isinstance(function, classmethod):
+        return classmethod(_mark(cast("Any", function).__func__, effect, name))
+    if isinstance(function, staticmethod):
+        return staticmethod(_mark(cast("Any", function).__func__, effect, name))
+    marked = Marked(function, effect, name)
+    if inspect.isasyncgenfunction(function):
+        return _async_stream(marked)
+    if inspect.isgeneratorfunction(function):
+        return _stream(marked)
+    return _async_call(marked) if inspect.iscoroutinefunction(function) else _call(marked)
+
+
+class Marked:
+    """A function that is a tool."""
+
+    def __init__(self, function: Any, effect: Effect, name: str) -> None:
+        self.function: Final = function
+        self.effect: Final[Effect] = effect
+        self.name: Final = name or str(getattr(function, "__name__", type(function).__name__))
+        self.description: Final = (inspect.getdoc(function) or "").partition("\n\n")[0]
+        self.said: Final[set[str]] = set()
+        """What was said of it already."""
+        try:
+            self._signature: inspect.Signature | None = inspect.signature(function)
+        except (TypeError, ValueError):
+            self._signature = None
+        within = str(getattr(function, "__qualname__", "")).rpartition(".")[0]
+        first = next(iter(self._signature.parameters), "") if self._signature is not None else ""
+        self._receiver = first if within and not within.endswith("<locals>") else ""
+
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        """By the names of its parameters. TypeError where the call does not fit the function."""
+        if self._signature is None:
+            return {"args": list(args), **kwargs}
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        found = dict(bound.arguments)
+        if self._receiver in RECEIVERS:
+            found.pop(self._receiver, None)
+        return found
+
+    def begin(self, form: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ToolExchange | None:
+        """A call of it is about to happen; None where nothing is to be recorded."""
+        session = recording()
+        return None if session is None else self._begun(session, form, args, kwargs)
+
+    def _begun(
+        self, session: Session, form: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> ToolExchange | None:
+        try:
+            arguments = self.arguments(args, kwargs)
+        except TypeError:
+            return None  # the function itself says so
+        try:
+            stubs: list[str] = []
+            asked = values.written(arguments, stubs=stubs)
+            exchange = ToolExchange(session, self, form, asked)
+        except Exception:
+            if session.driver.closed:
+                raise
+            log.debug("playhead could not record a call of %s", self.name, exc_info=True)
+            return None
+        for cls in stubs:
+            exchange.say(f"an argument of {self.name} counts by its class only: {cls}")
+        return exchange
+
+    def check(self, exchange: ToolExchange, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Say so where the call has changed its arguments: a replay does not."""
+        try:
+            asked = values.written(self.arguments(args, kwargs), stubs=[])
+            if exchange.changed(asked):
+                exchange.say(f"{self.name} changes its arguments, which a replay does not")
+        except Exception:
+            log.debug("playhead could not look at the arguments of %s", self.name, exc_info=True)
+
+
+def _call(marked: Marked) -> Any:
+    function = marked.function
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        going = marked.begin("call", args, kwargs)
+        if going is None:
+            return function(*args, **kwargs)
+        try:
+            verdict = going.call.verdict
+            if isinstance(verdict, Refused):
+                raise verdict.error
+            if isinstance(verdict, Played):
+                return going.played(going.call.arrive().wait())
+            try:
+                with Outside(), going.within():
+                    value = function(*args, **kwargs)
+            except (Exception, SystemExit) as error:
+                going.raised(error, going.call.arrive().wait())
+                raise
+            at = going.call.arrive().wait()
+        except BaseException as error:
+            going.failed(error)
+            raise
+        going.returned(value, at)
+        marked.check(going, args, kwargs)
+        return value
+
+    return called
+
+
+def _async_call(marked: Marked) -> Any:
+    function = marked.function
+
+    @functools.wraps(function)
+    async def called(*args: Any, **kwargs: Any) -> Any:
+        going = marked.begin("call", args, kwargs)
+        if going is None:
+            return await function(*args, **kwargs)
+        try:
+            verdict = going.call.verdict
+            if isinstance(verdict, Refused):
+                raise verdict.error
+            if isinstance(verdict, Played):
+                return going.played(await going.call.arrive())
+            try:
+                with Shadow(), going.within():
+                    value = await function(*args, **kwargs)
+            except (Exception, SystemExit) as error:
+                going.raised(error, await going.call.arrive())
+                raise
+            at = await going.call.arrive()
+        except BaseException as error:
+            going.failed(error)
+            raise
+        going.returned(value, at)
+        marked.check(going, args, kwargs)
+        return value
+
+    return called
+
+
+def _stream(marked: Marked) -> Any:
+    function: Callable[..., Generator[Any, Any, Any]] = marked.function
+
+    @functools.wraps(function)
+    def streamed(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        going = marked.begin("stream", args, kwargs)
+        if going is None:
+            return (yield from function(*args, **kwargs))
+        source: Any = None
+        sent: Any = None
+        try:
+            verdict = going.call.verdict
+            if isinstance(verdict, Refused):
+                raise verdict.error
+            while isinstance(verdict, Played):
+                how, value = going.next_played(going.call.arrive().wait())
+                if how == "return":
+                    return value
+                yield value
+            source = function(*args, **kwargs)
+            while True:
+                try:
+                    with Outside(), going.within():
+                        value = next(source) if sent is None else source.send(sent)
+                except StopIteration as over:
+                    result: Any = over.value
+                    going.returned(result, going.call.arrive().wait())
+                    return result
+                except (Exception, SystemExit) as error:
+                    going.raised(error, going.call.arrive().wait())
+                    raise
+                going.yielded(value, going.call.arrive().wait())
+                sent = yield value
+        except BaseException as error:
+            going.failed(error)
+            raise
+        finally:
+            if source is not None:
+                with Shadow():
+                    source.close()
+
+    return streamed
+
+
+def _async_stream(marked: Marked) -> Any:
+    function = marked.function
+
+    @functools.wraps(function)
+    async def streamed(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        going = marked.begin("stream", args, kwargs)
+        source: Any = None
+        sent: Any = None
+        try:
+            if going is None:
+                source = function(*args, **kwargs)
+                while True:
+                    try:
+                        value = await source.asend(sent)
+                    except StopAsyncIteration:
+                        return
+                    sent = yield value
+            verdict = going.call.verdict
+            if isinstance(verdict, Refused):
+                raise verdict.error
+            while isinstance(verdict, Played):
+                how, value = going.next_played(await going.call.arrive())
+                if how == "return":
+                    return
+                yield value
+            source = function(*args, **kwargs)
+            while True:
+                try:
+                    with Shadow(), going.within():
+                        value = await source.asend(sent)
+                except StopAsyncIteration:
+                    going.returned(None, await going.call.arrive())
+                    return
+                except (Exception, SystemExit) as error:
+                    going.raised(error, await going.call.arrive())
+                    raise
+                going.yielded(value, await going.call.arrive())
+                sent = yield value
+        except BaseException as error:
+            if going is not None:
+                going.failed(error)
+            raise
+        finally:
+            if source is not None:
+                with Shadow():
+                    await source.aclose()
+
+    return streamed

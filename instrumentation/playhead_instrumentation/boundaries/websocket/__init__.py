@@ -1,0 +1,1 @@
+"""Connections of the websockets library, and their messages."""

@@ -1,0 +1,366 @@
+"""WebSockets through `websockets.asyncio`: the edge of a connection.
+
+Patched is where `connect` opens a connection, and the connection's protocol, which gets the bytes. A
+replay gives it a transport that leads nowhere, and the bytes of the tape: the state machine of the
+library, and all above it, runs for real.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import sys
+from collections import deque
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from playhead_instrumentation.boundaries.http.exchange import recording
+from playhead_instrumentation.boundaries.message_exchange import MessageExchange, drive
+from playhead_instrumentation.boundaries.websocket.exchange import (
+    CLOSED,
+    addresses_of,
+    begin,
+    described,
+    error_of,
+)
+from playhead_instrumentation.boundaries.websocket.protocol import (
+    LISTENS,
+    Item,
+    Listener,
+    cut,
+    fail_again,
+    items,
+    prepare,
+    proxy_error,
+    record_of_opening,
+    report,
+    wire_of,
+)
+from playhead_instrumentation.driver.verdict import Played
+from playhead_instrumentation.runtime.lanes import Shadow
+from playhead_instrumentation.runtime.patching import PATCHES, Unpatchable, required
+from playhead_instrumentation.session.session import Session
+from playhead_semconv.errors import ExchangeExhausted
+
+
+def patch(module: ModuleType) -> None:
+    """Patch `connect` and its connections."""
+    connect: Any = required(module, "connect")
+    connection: Any = required(module, "ClientConnection")
+    opens = next((name for name in OPENS if hasattr(connect, name)), None)
+    if opens is None:
+        raise Unpatchable(f"no {' or '.join(OPENS)} of websockets.asyncio.client.connect")
+    PATCHES.around_all(connection, HEARD)
+    PATCHES.around(connect, opens, _opening)
+
+
+OPENS = ("open_tcp_connection", "create_connection")
+"""How the method of `connect` that opens a connection is called, by version."""
+
+FACTORIES = ("factory", "protocol_factory", "connection_factory")
+"""How its attribute that makes connections is called."""
+
+
+async def _opening(original: Any, connecter: Any, *args: Any, **kwargs: Any) -> Any:
+    session = recording()
+    name = next((name for name in FACTORIES if hasattr(connecter, name)), None)
+    if session is None or name is None:
+        return await original(connecter, *args, **kwargs)
+    factory = getattr(connecter, name)
+    connection = factory(_address(connecter))
+    exchange = begin(session, connecter.uri, _headers(connecter, connection))
+    if exchange is None:
+        return await original(connecter, *args, **kwargs)
+    setattr(connecter, name, functools.partial(_made, connection))
+    try:
+        try:
+            return await _connected(
+                exchange, session, connection, lambda: original(connecter, *args, **kwargs)
+            )
+        except Exception as error:
+            at = await exchange.call.arrive()
+            exchange.broken(record_of_opening(exchange, error), at)
+            raise
+    except BaseException as error:
+        exchange.failed(error)
+        raise
+    finally:
+        setattr(connecter, name, factory)
+
+
+async def _connected(
+    exchange: MessageExchange, session: Session, connection: Any, original: Callable[[], Any]
+) -> Any:
+    if exchange.refusal is not None:
+        raise exchange.refusal
+    played = exchange.played
+    if played is None:
+        listener = Heard(exchange, session, connection)
+        listener.tap(connection.protocol)
+        connection.__dict__[LISTENS] = listener
+        with Shadow():
+            return await original()
+    failed = proxy_error(played) or error_of(played, "request")
+    if failed is not None:
+        raise failed
+    end = played.exchange.end
+    if not played.exchange.head and (end is None or end.delivery is None):
+        await exchange.call.arrive()  # it never came
+    prepare(connection.protocol, played)
+    listener = Fed(exchange, session, connection, played)
+    listener.tap(connection.protocol)
+    connection.__dict__[LISTENS] = listener
+    connection.connection_made(_Nowhere(listener))
+    with Shadow():
+        drive(listener.play())
+    return connection
+
+
+def _made(connection: Any, _: Any) -> Any:
+    return connection
+
+
+def _address(connecter: Any) -> Any:
+    """Where it connects to, taken apart; before version 17 it does that by itself each time."""
+    found = getattr(connecter, "ws_uri", None)
+    return sys.modules["websockets.uri"].parse_uri(connecter.uri) if found is None else found
+
+
+def _headers(connecter: Any, connection: Any) -> list[tuple[str, str]]:
+    headers: Any = connection.protocol.connect().headers
+    if hasattr(connecter, "handshake_args"):  # before version 15
+        additional, agent = connecter.handshake_args
+    else:
+        additional, agent = connecter.additional_headers, connecter.user_agent_header
+    if additional is not None:
+        headers.update(additional)
+    if agent is not None:
+        headers.setdefault("User-Agent", agent)
+    return list(headers.raw_items())
+
+
+class Heard(Listener):
+    """Listens to a connection; what comes waits for its turn."""
+
+    def __init__(self, exchange: MessageExchange, session: Session, connection: Any) -> None:
+        super().__init__(exchange, session)
+        self._connection = connection
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def data(self, original: Any, data: bytes) -> None:
+        """Bytes came."""
+        self._bring(lambda: self._data(original, data))
+
+    def _data(self, original: Any, data: bytes) -> None:
+        if not self.answered:
+            self.raw += data
+        original(self._connection, data)
+
+    def eof(self, original: Any) -> bool:
+        """The other side says no more. Whether the transport is to stay until the connection has it."""
+        done = False
+
+        def bring() -> None:
+            nonlocal done
+            done = True
+            original(self._connection)
+            if self.answered:
+                self.exchange.received(b"", self.next_at(), described("eof"))
+            if held:
+                self._connection.transport.close()
+
+        held = False
+        self._bring(bring)
+        held = not done
+        return held
+
+    def lost(self, original: Any, error: Exception | None) -> None:
+        """The connection is there no more."""
+
+        def bring() -> None:
+            self.ended(self._connection.protocol, error, self.at)
+            original(self._connection, error)
+
+        self._bring(bring)
+
+    def addresses(self) -> tuple[Any, Any]:
+        """Local and remote address of the connection."""
+        return self._connection.local_address, self._connection.remote_address
+
+    def _bring(self, feed: Callable[[], None]) -> None:
+        self._waiting.append(feed)
+        if len(self._waiting) == 1:
+            drive(self._in_turn())
+
+    async def _in_turn(self) -> None:
+        while self._waiting:
+            self.came(await self.exchange.call.arrive())
+            feed = self._waiting[0]
+            self.feeding = True
+            try:
+                feed()
+            finally:
+                self.feeding = False
+                self._waiting.popleft()
+
+
+class Fed(Listener):
+    """Feeds a connection from a recording."""
+
+    def __init__(
+        self, exchange: MessageExchange, session: Session, connection: Any, played: Played
+    ) -> None:
+        super().__init__(exchange, session)
+        self._connection = connection
+        self._played = played
+        self._lost = False
+
+    def addresses(self) -> tuple[Any, Any]:
+        """Local and remote address of the recorded connection."""
+        return addresses_of(self._played)
+
+    async def play(self) -> None:
+        """Bring what came: together what came together."""
+        exchange, played = self.exchange, self._played
+        together: list[Item] = []
+        batch = None
+        try:
+            for index, item in enumerate(items(played)):
+                due = played.due(index)
+                if together and (due is None or due.batch != batch or exchange.call.missing() > 0):
+                    self._feed(together)
+                    together = []
+                batch = None if due is None else due.batch
+                while True:
+                    turn = exchange.turn()
+                    at = await turn
+                    if exchange.over:
+                        return
+                    if exchange.due(turn):
+                        break
+                if at is None:  # the session is over
+                    return
+                report(self, played, item, at)
+                together.append(item)
+            self._feed(together)
+        except ExchangeExhausted as error:
+            self._feed(together)
+            self.lose(cut(exchange, error))
+
+    def _feed(self, together: list[Item]) -> None:
+        connection = self._connection
+        data = b""
+        for item in together:
+            if item.wire:
+                data += wire_of(self, item)
+                continue
+            if data:
+                connection.data_received(data)
+                data = b""
+            if item.opcode == "eof":
+                connection.eof_received()
+            elif item.opcode == "lost":
+                self.lose(self._error())
+            else:
+                fail_again(connection.protocol, item)
+                connection.data_received(b"")
+        if data:
+            connection.data_received(data)
+
+    def _error(self) -> BaseException | None:
+        end = self._played.exchange.end
+        if end is None or end.error is None or (end.error.module, end.error.qualname) == CLOSED:
+            return None
+        return error_of(self._played)
+
+    def lose(self, error: BaseException | None) -> None:
+        """End the connection, once."""
+        if not self._lost:
+            self._lost = True
+            self._connection.connection_lost(error)
+
+    def aborted(self) -> None:
+        """The program gives the connection up. Its end comes when it came; of a refused one at once."""
+        if self.exchange.over or self.exchange.refusal is not None:
+            self._connection.loop.call_soon(self.lose, None)
+
+
+def _heard(patched: Any, original: Any, connection: Any, *args: Any) -> Any:
+    listener = connection.__dict__.get(LISTENS)
+    if listener is None:
+        return original(connection, *args)
+    return patched(listener, original, connection, *args)
+
+
+def _data_received(listener: Listener, original: Any, connection: Any, data: bytes) -> None:
+    if isinstance(listener, Heard):
+        listener.data(original, data)
+    else:
+        original(connection, data)
+
+
+def _eof_received(listener: Listener, original: Any, connection: Any) -> Any:
+    return listener.eof(original) if isinstance(listener, Heard) else original(connection)
+
+
+def _connection_lost(
+    listener: Listener, original: Any, connection: Any, error: Exception | None
+) -> None:
+    if isinstance(listener, Heard):
+        listener.lost(original, error)
+    else:
+        original(connection, error)
+
+
+def _start_keepalive(listener: Listener, original: Any, connection: Any) -> None:
+    if isinstance(listener, Heard):
+        with Shadow():
+            original(connection)
+
+
+HEARD = {
+    "data_received": functools.partial(_heard, _data_received),
+    "eof_received": functools.partial(_heard, _eof_received),
+    "connection_lost": functools.partial(_heard, _connection_lost),
+    "start_keepalive": functools.partial(_heard, _start_keepalive),
+}
+"""Layers of the methods of a connection: what is done where somebody listens."""
+
+
+class _Nowhere(asyncio.Transport):
+    """Takes what is written, and brings nothing."""
+
+    def __init__(self, listener: Fed) -> None:
+        local, remote = listener.addresses()
+        super().__init__({"sockname": local, "peername": remote})
+        self._listener = listener
+        self._closing = False
+
+    def write(self, data: Any) -> None:
+        """Nothing goes out."""
+
+    def can_write_eof(self) -> bool:
+        return True
+
+    def write_eof(self) -> None:
+        """Nothing goes out."""
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Nothing is buffered."""
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        self._closing = True
+        self._listener.aborted()
+
+    def abort(self) -> None:
+        self.close()
+
+    def pause_reading(self) -> None:
+        """What comes next is the gate's business."""
+
+    def resume_reading(self) -> None:
+        """What comes next is the gate's business."""

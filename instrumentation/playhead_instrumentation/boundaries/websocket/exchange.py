@@ -1,0 +1,197 @@
+"""A WebSocket as an exchange: what stands on tape, and the bytes that a recorded one is made of again.
+
+The ask is the handshake, the head its answer. Every message that the program sends, and every frame that
+comes, is a fact, above compression: `playhead.websocket.opcode` says what it is.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import struct
+from collections.abc import Iterable
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+from playhead_instrumentation.boundaries.message_exchange import MessageExchange
+from playhead_instrumentation.driver.exceptions import OWN_DOING, again
+from playhead_instrumentation.driver.verdict import Played
+from playhead_instrumentation.session.session import Session
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import Delivery, ErrorRecord
+
+Headers = Iterable[tuple[str, str]]
+
+PORTS: Final = {"ws": 80, "wss": 443}
+OPCODES: Final = {0: "continuation", 1: "text", 2: "binary", 8: "close", 9: "ping", 10: "pong"}
+NUMBERS: Final = {name: number for number, name in OPCODES.items()}
+
+CLOSED: Final = "websockets.exceptions", "ConnectionClosedError"
+"""Module and class that stand on tape for a connection that ended without a closing handshake."""
+
+log = logging.getLogger(__name__)
+
+
+def begin(session: Session, url: str, headers: Headers) -> MessageExchange | None:
+    """Open the span and ask the driver; None when that failed. ``headers``: of the handshake."""
+    try:
+        session.settle()
+        redactor = session.redactor
+        kept = redactor.url(url)
+        parts = urlsplit(url)
+        flat, redacted = redactor.headers(_encoded(headers))
+        redacted += kept != url
+        details: dict[str, Any] = {a.PLAYHEAD_HTTP_HEADERS: flat}
+        if redacted:
+            details[a.PLAYHEAD_REDACTED_COUNT] = redacted
+        exchange = MessageExchange(
+            session,
+            "websocket",
+            f"GET {kept}",
+            b"",
+            details,
+            name="websocket",
+            attributes={
+                a.HTTP_REQUEST_METHOD: "GET",
+                a.URL_FULL: kept,
+                a.SERVER_ADDRESS: parts.hostname or "",
+                a.SERVER_PORT: parts.port or PORTS.get(parts.scheme, 0),
+                a.NETWORK_PROTOCOL_NAME: "websocket",
+            },
+        )
+        exchange.call.scrub = redactor.response("application/json", "")
+        return exchange
+    except Exception:
+        log.debug("playhead could not record a WebSocket", exc_info=True)
+        return None
+
+
+def answered(
+    exchange: MessageExchange,
+    session: Session,
+    at: Delivery | None,
+    *,
+    status: int = 0,
+    reason: str = "",
+    headers: Headers = (),
+    addresses: tuple[Any, Any] = (None, None),
+) -> None:
+    """The answer to the handshake. ``status`` 0: what came is no HTTP. ``addresses``: local, remote."""
+    values: dict[str, Any] = {a.PLAYHEAD_CONNECTION_ADDRESSES: json.dumps(addresses, default=str)}
+    if status:
+        pairs = list(headers)
+        flat, redacted = session.redactor.headers(_encoded(pairs))
+        values[a.HTTP_RESPONSE_STATUS_CODE] = status
+        values[a.PLAYHEAD_HTTP_REASON] = reason
+        values[a.PLAYHEAD_HTTP_HEADERS] = flat
+        protocols = [value for name, value in pairs if name.lower() == "sec-websocket-protocol"]
+        if protocols:
+            values[a.PLAYHEAD_WEBSOCKET_SUBPROTOCOL] = protocols[0]
+        if redacted:
+            values[a.PLAYHEAD_REDACTED_COUNT] = redacted
+        exchange.describe({a.HTTP_RESPONSE_STATUS_CODE: status})
+        if status >= 400:
+            exchange.describe({a.ERROR_TYPE: str(status)}, error=f"{status} {reason}".strip())
+    exchange.answered(values, at)
+
+
+def described(opcode: str, *, final: bool = True) -> dict[str, Any]:
+    """The attributes of a message."""
+    found: dict[str, Any] = {a.PLAYHEAD_WEBSOCKET_OPCODE: opcode}
+    if not final:
+        found[a.PLAYHEAD_WEBSOCKET_FINAL] = False
+    return found
+
+
+def closing(code: int | None, reason: str = "") -> bytes:
+    """The body of a close frame.
+
+    >>> closing(1000, "done")
+    b'\\x03\\xe8done'
+    """
+    return b"" if code is None else struct.pack("!H", int(code)) + reason.encode()
+
+
+def close_of(data: bytes) -> tuple[int, str]:
+    """The inverse of `closing`; 1005 where there is no code."""
+    return (
+        (struct.unpack("!H", data[:2])[0], data[2:].decode("utf-8", "replace")) if data else (1005, "")
+    )
+
+
+def frame(opcode: str, data: bytes, *, final: bool = True) -> bytes:
+    """A frame as a server sends it, uncompressed.
+
+    >>> frame("text", b"hi")
+    b'\\x81\\x02hi'
+    """
+    first = NUMBERS[opcode] | (0x80 if final else 0)
+    size = len(data)
+    if size < 126:
+        head = struct.pack("!BB", first, size)
+    elif size < 1 << 16:
+        head = struct.pack("!BBH", first, 126, size)
+    else:
+        head = struct.pack("!BBQ", first, 127, size)
+    return head + data
+
+
+def error_of(played: Played, phase: str = "") -> BaseException | None:
+    """The recorded error, to be raised again; None where there is none, or not in that phase."""
+    end = played.exchange.end
+    record = None if end is None else end.error
+    if record is None or (phase and record.phase != phase):
+        return None
+    raised = again(record, OSError)
+    return None if isinstance(raised, OWN_DOING) else raised
+
+
+def key_of(played: Played) -> str:
+    """The random key of the recorded handshake."""
+    flat: list[Any] = played.exchange.ask.details.get(a.PLAYHEAD_HTTP_HEADERS, [])
+    names = [str(name).lower() for name in flat[::2]]
+    return str(flat[names.index("sec-websocket-key") * 2 + 1]) if "sec-websocket-key" in names else ""
+
+
+def addresses_of(played: Played) -> tuple[Any, Any]:
+    """Local and remote address of the recorded connection."""
+    found = json.loads(played.exchange.head.get(a.PLAYHEAD_CONNECTION_ADDRESSES, "[null, null]"))
+    local, remote = (tuple(cast("list[Any]", one)) if isinstance(one, list) else one for one in found)
+    return local, remote
+
+
+def head_of(played: Played) -> bytes:
+    """The recorded answer to the handshake with its body; empty where it was no HTTP."""
+    values = played.exchange.head
+    if a.HTTP_RESPONSE_STATUS_CODE not in values:
+        return b""
+    flat = [str(word) for word in values.get(a.PLAYHEAD_HTTP_HEADERS, [])]
+    headers = list(zip(flat[::2], flat[1::2], strict=True))
+    status = f"HTTP/1.1 {values[a.HTTP_RESPONSE_STATUS_CODE]} {values.get(a.PLAYHEAD_HTTP_REASON, '')}"
+    lines = [status, *(f"{name}: {value}" for name, value in headers), "", ""]
+    top = "\r\n".join(lines).encode("latin-1", "replace")
+    parts = played.exchange.parts
+    if not parts or parts[0].attributes.get(a.PLAYHEAD_WEBSOCKET_OPCODE) != "body":
+        return top
+    body = played.part(0)
+    if any(name.lower() == "transfer-encoding" for name, _ in headers):
+        body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"
+    return top + body
+
+
+def error_body(error: ErrorRecord) -> bytes:
+    """An error of the protocol as the body of a part."""
+    return json.dumps([error.module, error.qualname, error.message, error.args], default=str).encode()
+
+
+def error_in(body: bytes) -> BaseException:
+    """The inverse of `error_body`."""
+    module, qualname, message, args = json.loads(body)
+    return again(ErrorRecord(module, qualname, message, args), OSError)
+
+
+def _encoded(headers: Headers) -> list[tuple[bytes, bytes]]:
+    return [
+        (str(name).encode("latin-1", "replace"), str(value).encode("latin-1", "replace"))
+        for name, value in headers
+    ]

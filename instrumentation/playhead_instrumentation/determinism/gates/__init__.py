@@ -1,0 +1,1 @@
+"""When something may enter the program, where order is kept: strict recordings, replays, forks."""

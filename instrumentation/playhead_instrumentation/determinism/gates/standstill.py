@@ -1,0 +1,132 @@
+"""Where a replay stands still: seen, said on its tape, and ended.
+
+Who waits at the gate looks whether all are stuck, and the gate then lets somebody in. Where every
+thread of the program waits elsewhere (for a notification that nobody will give, in a call that does not
+return), nobody looks; here a thread of our own does.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from types import FrameType
+
+from playhead_instrumentation.determinism.gates.tape import TapeGate
+from playhead_instrumentation.determinism.scheduler import timer_ends
+from playhead_instrumentation.determinism.scheduler.turn_ledger import Rest
+from playhead_instrumentation.runtime import lanes
+from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_semconv.process.interpreter_threads import Bell, Thread
+
+LOOK_S = 0.1
+"""How often it looks."""
+
+CERTAIN_S = 5.0
+"""So long nobody goes on where all wait for each other."""
+
+BLOCKS_S = 600.0
+"""So long nobody does where somebody blocks in something unknown; who computes is waited for."""
+
+PAST_TAPE_S = 60.0
+"""So long who blocks or computes is waited for where the tape of a killed process is over."""
+
+COMPUTES = 0.1
+"""What share of a processor the process uses, in whatever thread, where somebody computes."""
+
+HELPERS = (b"multiprocessing.resource_tracker", b"multiprocessing.forkserver")
+"""Children that live as long as their parent."""
+
+
+class Standstill:
+    """Watches one process of a replay."""
+
+    def __init__(self, gate: TapeGate, *, killed: bool, ends: Callable[[list[str]], None]) -> None:
+        """``killed``: when it was recorded. ``ends``: told what each thread waits for."""
+        self._gate = gate
+        self._killed = killed
+        self._ends = ends
+        self._instant = REAL.now_s(), time.process_time()
+        self._seen: tuple[Rest | None, float] = None, 0.0
+        self._idle_s = 0.0
+
+    def start(self) -> None:
+        """Watch, until the gate is closed."""
+        Thread(f"{lanes.OWN_THREADS}standstill", self._run).start()
+
+    def _run(self) -> None:
+        pause = Bell()
+        while not self._gate.closed():
+            pause.wait(LOOK_S)
+            if self._stands():
+                self._ends(list(waiting()))
+                return
+
+    def _stands(self) -> bool:
+        seen = rest, _ = self._gate.rest()
+        now_s, used_s = REAL.now_s(), time.process_time()
+        spent_s = min(now_s - self._instant[0], 2 * LOOK_S)  # who is not let run has not waited
+        computes = used_s - self._instant[1] > COMPUTES * (now_s - self._instant[0])
+        self._instant = now_s, used_s
+        past_tape = self._killed and not self._gate.expects()
+        if rest is None or seen != self._seen or (computes and not past_tape):
+            self._seen, self._idle_s = seen, 0.0
+            return False
+        self._idle_s += spent_s
+        patience_s = CERTAIN_S if rest == "waits" else PAST_TAPE_S if past_tape else BLOCKS_S
+        if self._idle_s >= patience_s and _has_children():
+            self._idle_s = 0.0
+        return self._idle_s >= patience_s
+
+
+def _has_children() -> bool:
+    """Whether another process works for this one; it is watched itself."""
+    for path in Path("/proc/self/task").glob("*/children"):
+        try:
+            children = path.read_bytes().split()
+        except OSError:
+            continue
+        if any(_works(child.decode()) for child in children):
+            return True
+    return False
+
+
+def _works(pid: str) -> bool:
+    try:
+        words = Path("/proc", pid, "cmdline").read_bytes()
+    except OSError:
+        return False
+    return bool(words) and not any(helper in words for helper in HELPERS)  # a zombie has none
+
+
+def waiting() -> Iterator[str]:
+    """Of each thread of the program: ``MainThread waits in Event.wait, called in agent.py:12 (f)``."""
+    frames = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+    for thread in threading.enumerate():
+        if thread.ident in frames and timer_ends.is_of_program(thread):
+            yield f"{thread.name} {_place(frames[thread.ident])}"
+
+
+def _place(frame: FrameType) -> str:
+    found: FrameType | None = frame
+    above = ""
+    while found is not None:
+        name = found.f_code.co_filename
+        if not _is_own(name):
+            if not name.startswith(("<frozen", *_STANDARD)) and "-packages" not in name:
+                at = f"{os.path.basename(name)}:{found.f_lineno} ({found.f_code.co_qualname})"
+                return f"waits in {above}, called in {at}" if above else f"is in {at}"
+            above = found.f_code.co_qualname
+        found = found.f_back
+    return f"waits in {above}"
+
+
+def _is_own(name: str) -> bool:
+    return name.startswith(_OWN)
+
+
+_OWN = os.path.abspath(os.path.join(os.path.dirname(__file__), os.pardir, os.pardir))
+_STANDARD: Collection[str] = tuple({os.path.dirname(threading.__file__), os.path.dirname(os.__file__)})

@@ -1,0 +1,114 @@
+"""The gate of a strict recording: one delivery at a time, the next when all its consequences happened.
+
+So the order of deliveries is all that a replay needs to know. Nobody is held for long: a thread that
+blocks in something nobody knows of, or computes, or an event loop that never idles, is waited for only
+so long.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+
+from playhead_instrumentation.determinism.gates.held import HeldGate
+from playhead_instrumentation.determinism.hooks import waits
+from playhead_instrumentation.determinism.scheduler.turn_ledger import GRANTED_HOLD_S
+from playhead_instrumentation.determinism.scheduler.turn_waits import Waiting
+from playhead_instrumentation.driver.gate import OpenGate, Turn
+from playhead_semconv.facts import Delivery, ExchangeId
+
+POLL_S = 0.005
+"""How often somebody who waits looks whether those who run are stuck."""
+
+HOLD_S = 0.05
+"""So long a thread that runs without using processor time is waited for."""
+
+COMPUTING_HOLD_S = 0.25
+"""So much processor time one may use that computes."""
+
+
+class StrictGate(HeldGate):
+    """Holds back what comes until all is quiet, and numbers it. Safe from any thread."""
+
+    def __init__(self) -> None:
+        self.level = "strict"
+        self._arrived: deque[Waiting] = deque()
+        self._out: Waiting | None = None
+        """Who was let through and has not gone on yet."""
+        self._out_since_s = 0.0
+        self._open = OpenGate()
+        super().__init__(live=True, poll_s=POLL_S, hold_s=HOLD_S, computing_hold_s=COMPUTING_HOLD_S)
+
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
+        """Something has come; it enters when all is quiet."""
+        return self._open if self._closed else Waiting(self, None, who)
+
+    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
+        """A live thing comes when it comes."""
+        return self.arrive(None, who)
+
+    def skip(self, dues: Iterable[Delivery]) -> None:
+        """Nothing is waited for."""
+
+    def close(self) -> None:
+        """Let everybody through, as they come from now on."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            waits.keep(None)
+            while self._arrived:
+                waiter = self._arrived.popleft()
+                waiter.due = self._open.wait()
+                waiter.let_through()
+
+    def unwatched(self, waiter: Waiting) -> None:
+        """An event loop that does not say when it is idle: this recording is causal from now on."""
+        self.loosen()
+
+    def loosen(self) -> None:
+        """This recording is causal from now on."""
+        with self._lock:
+            self.level = "causal"
+            self.close()
+
+    def _anybody(self) -> bool:
+        return bool(self._arrived)
+
+    def _next(self) -> Waiting | None:
+        if self._out is not None:
+            hold_s = GRANTED_HOLD_S if self.books.comes(self._out.place) else HOLD_S
+            if self.books.patience_s() - self._out_since_s < hold_s:
+                return None
+        self._out, self._out_since_s = self._arrived.popleft(), self.books.patience_s()
+        self._out.due = self._open.alone()
+        self._says_how_long_it_spun(self._out.due)
+        return self._out
+
+    def _says_how_long_it_spun(self, at: Delivery) -> None:
+        if self._spun:
+            self.on_spun(at, self._spun)
+
+    def _joins(self, waiter: Waiting) -> bool:
+        if self._closed:
+            waiter.due = self._open.wait()
+            return True
+        if waiter.blocks and not self._arrived and self._out is None and self.books.alone():
+            waiter.due = self._open.alone()
+            self._says_how_long_it_spun(waiter.due)
+            return True
+        self._arrived.append(waiter)
+        return False
+
+    def _passed(self, waiter: Waiting) -> Waiting | None:
+        if self._out is waiter:
+            self._out = None
+        return None
+
+    def _left(self, waiter: Waiting) -> None:
+        if waiter in self._arrived:
+            self._arrived.remove(waiter)
+
+    def _forked(self) -> None:
+        self._arrived.clear()
+        self._out = None

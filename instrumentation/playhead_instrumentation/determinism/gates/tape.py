@@ -1,0 +1,283 @@
+"""The gate of a replay: lets in what was recorded, batch by batch, each when all is quiet.
+
+Nothing waits for real time to pass. When nobody can proceed, the waiter with the oldest delivery goes,
+out of order; the gate counts that.
+"""
+
+from __future__ import annotations
+
+import threading
+from asyncio import AbstractEventLoop
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextvars import Context
+from typing import Any
+
+from playhead_instrumentation.determinism.gates.held import HeldGate
+from playhead_instrumentation.determinism.gates.tape_order import Order, Schedule
+from playhead_instrumentation.determinism.hooks import waits as quiet_hooks
+from playhead_instrumentation.determinism.scheduler.turn_ledger import Rest
+from playhead_instrumentation.determinism.scheduler.turn_waits import Waiting
+from playhead_instrumentation.driver.gate import Called, Turn, nothing, running_loop
+from playhead_instrumentation.runtime.real_clock import REAL
+from playhead_semconv.facts import Delivery, ExchangeId
+
+POLL_S = 0.02
+"""How often somebody who waits looks whether all are stuck."""
+
+HOLD_S = 0.5
+"""So long a thread that runs without using processor time is waited for."""
+
+COMPUTING_HOLD_S = 5.0
+"""So much processor time one may use that computes: far more than while recording."""
+
+COMPUTING_PATIENCE_S = 60.0
+"""Without any progress for so long, while somebody computes, the order of the tape is given up."""
+
+PATIENCE_S = 5.0
+"""Without any progress for so long, while somebody sleeps, the order of the tape is given up."""
+
+LEFT_BEHIND_S = 30.0
+"""So long a thread waits for what the tape does not hold, that the end of the process would end."""
+
+LONGEST_SLEEP_S = 60.0
+"""Who sleeps longer is not waited for."""
+
+
+class TapeGate(HeldGate):
+    """The gate of a replay. Safe from any thread."""
+
+    def __init__(
+        self,
+        order: Order | Iterable[Delivery],
+        *,
+        level: str = "causal",
+        patience_s: float = PATIENCE_S,
+        spun: Mapping[int, int] | None = None,
+        live: bool = False,
+    ) -> None:
+        """``order``: what was delivered on the tape that is played; ``level``: of that tape.
+
+        ``spun``: for how many ticks a loop had spun then, by batch. ``live``: the world answers too.
+        """
+        self.level = level
+        self.moved = 0
+        """How many went out of order, because nobody else could proceed."""
+        self.on_moved: Callable[[ExchangeId | None], None] = _nobody
+        """Told of each of them."""
+        self.on_killed: Callable[[], None] | None = None
+        """Called, and does not return, where the process was killed when recorded: the tape is over."""
+        self.on_asleep: Callable[[], None] | None = None
+        """The same, where every thread that is left sleeps beyond the end of the tape."""
+        self._spun_on_tape = spun or {}
+        self._parked: dict[Waiting, float] = {}
+        """What did not end by time on the tape → when it would have (`REAL.now_s`)."""
+        self._patience_s = patience_s
+        self._schedule: Schedule[Waiting] = Schedule(order)
+        self._never: list[Waiting] = []
+        self._progress_s = 0.0
+        """When somebody went on, by the patience of those who wait."""
+        super().__init__(live=live, poll_s=POLL_S, hold_s=HOLD_S, computing_hold_s=COMPUTING_HOLD_S)
+
+    def arrive(self, due: Delivery | None, who: ExchangeId | None = None) -> Turn:
+        """Something has come, which came at ``due`` on the tape; None: at once."""
+        return AtOnce() if due is None or self._closed else Waiting(self, due, who)
+
+    def never(self, who: ExchangeId | None = None, after_s: float | None = None) -> Turn:
+        """A turn that comes only when the program cancels it."""
+        return Waiting(self, None, who, after_s)
+
+    def skip(self, dues: Iterable[Delivery]) -> None:
+        """Nobody will come for these."""
+        with self._lock:
+            self._schedule.skip(dues)
+        self.advance()
+
+    def expects(self) -> bool:
+        """Whether something on the tape has not entered yet."""
+        with self._lock:
+            return self._schedule.following() is not None
+
+    def rest(self) -> tuple[Rest | None, float]:
+        """How all rest while none of them waits at the gate; and a mark that progress moves."""
+        with self._lock:
+            waits = self._closed or self._anybody()
+            return None if waits else self.books.rest(), self._progress_s
+
+    def close(self) -> None:
+        """Let everybody through."""
+        with self._lock:
+            self._closed = True
+            quiet_hooks.keep(None)
+            while (waiter := self._schedule.force()) is not None:
+                waiter.let_through()
+                if waiter.due is not None:
+                    self._schedule.went_on(waiter.due)
+            for waiter in self._never:
+                waiter.let_through()
+            for waiter in self._parked:
+                waiter.left_alone = True
+                if waiter.blocks:
+                    waiter.let_through()
+
+    def unwatched(self, waiter: Waiting) -> None:
+        """Take its loop to wait whenever it comes by."""
+        loop = running_loop()
+        if loop is not None:
+            loop.call_soon(self._poll, waiter)
+
+    def _poll(self, waiter: Waiting) -> None:
+        if waiter.done():
+            return
+        self.books.waits()
+        self.books.goes_on()
+        loop = running_loop()
+        if loop is not None:
+            loop.call_later(POLL_S / 10, self._poll, waiter)
+
+    def _anybody(self) -> bool:
+        return bool(len(self._schedule) or self._never or self._parked)
+
+    def _next(self) -> Waiting | None:
+        if self._spun is not None:
+            following = self._schedule.following()
+            ticks = 0 if following is None else self._spun_on_tape.get(following.batch, 0)
+            if ticks > self._spun:
+                return None
+            waiter = self._schedule.release()
+            if waiter is not None:
+                if waiter.due is not None and self._spun:
+                    self.on_spun(waiter.due, self._spun)
+                return waiter
+        return self._schedule.release() or self._forced()
+
+    def _owes(self, ticks: int) -> bool:
+        if self._closed or self._spinner is None:
+            return False
+        following = self._schedule.following()
+        if following is None or self._spun_on_tape.get(following.batch) != ticks:
+            return False
+        if self._idled_s() > self._patience_s:
+            return False
+        return self._anybody() or not self.books.quiet() or self.books.guesses()
+
+    def _joins(self, waiter: Waiting) -> bool:
+        if self._closed:
+            return True
+        self._progress_s = self.books.patience_s()
+        if waiter.due is None:
+            if waiter.after_s is None:
+                self._never.append(waiter)
+            else:
+                self._parked[waiter] = REAL.now_s() + waiter.after_s
+            return False
+        return self._schedule.arrive(waiter, waiter.due)
+
+    def _passed(self, waiter: Waiting) -> Waiting | None:
+        return None if waiter.due is None else self._schedule.went_on(waiter.due)
+
+    def _left(self, waiter: Waiting) -> None:
+        self._schedule.leave(waiter)
+        self._parked.pop(waiter, None)
+        if waiter in self._never:
+            self._never.remove(waiter)
+
+    def _forked(self) -> None:
+        for waiter in (*self._schedule.waiting(), *self._never, *self._parked):
+            self._left(waiter)
+
+    def _let_through(self, waiter: Waiting) -> None:
+        self._progress_s = self.books.patience_s()
+        super()._let_through(waiter)
+
+    def _idled_s(self) -> float:
+        """How long nobody has gone on."""
+        return self.books.patience_s() - self._progress_s
+
+    def _forced(self) -> Waiting | None:
+        """Who goes although it is not its turn, because otherwise nobody does.
+
+        Where that is a guess (somebody who blocks, or computes, may yet go on), only after a while.
+        """
+        idled_s = self._idled_s()
+        if self.books.computes() and idled_s < COMPUTING_PATIENCE_S:
+            return None
+        if not self.books.for_good() or self.books.guesses():
+            sleeps = REAL.now_s() < self.books.latest_alarm()
+            if idled_s < (LONGEST_SLEEP_S if sleeps else self._patience_s):
+                return None
+        waiter = self._schedule.force()
+        if waiter is not None:
+            return self._moves(waiter)
+        if self.on_killed is not None and self._schedule.following() is None and self._refuses():
+            self.on_killed()
+        waiter = self._in_vain()
+        if waiter is not None:
+            self._never.remove(waiter)
+            waiter.refused = True
+            return waiter
+        if self._parked:
+            # Nobody else goes on, and the tape does not say how it does: as it would in the world.
+            waiter, until_s = min(self._parked.items(), key=lambda item: item[1])
+            if self._schedule.following() is not None:
+                if idled_s < self._patience_s:
+                    return None
+            elif self.on_asleep is not None and self._refuses():
+                self.on_asleep()
+            if REAL.now_s() >= until_s:
+                del self._parked[waiter]
+                return self._moves(waiter)
+        return None
+
+    def _in_vain(self) -> Waiting | None:
+        """Who waits for what the tape does not hold; a thread that ends with its process later."""
+        if not self._never or not self._refuses():
+            return None
+        # It may end with its process while somebody waits here whom others or time let on.
+        others = bool(self._parked or self._schedule.waiting())
+        patient = others and self._idled_s() <= LEFT_BEHIND_S
+        return next((one for one in self._never if not (patient and _is_daemon(one.place))), None)
+
+    def _refuses(self) -> bool:
+        """Whether who waits for what the tape does not hold waits in vain."""
+        sure = not self.books.guesses() or self._idled_s() > self._patience_s
+        return sure and self.books.for_good()
+
+    def _moves(self, waiter: Waiting) -> Waiting:
+        waiter.moved = True
+        self.moved += 1
+        self.on_moved(waiter.who)
+        return waiter
+
+
+def _is_daemon(thread: int) -> bool:
+    found = _threads.get(thread)
+    return found is not None and found.daemon
+
+
+_threads: dict[int, threading.Thread] = vars(threading)["_active"]
+
+
+def _nobody(who: ExchangeId | None) -> None:
+    """Nobody wants to know."""
+
+
+class AtOnce:
+    """A turn that is there."""
+
+    def wait(self) -> Delivery | None:
+        """There is nothing to wait for."""
+        return None
+
+    def give_up(self) -> None:
+        """Nobody waits."""
+
+    def __await__(self) -> Generator[Any, None, Delivery | None]:
+        return None
+        yield
+
+    def call(
+        self, loop: AbstractEventLoop, called: Called, context: Context | None = None
+    ) -> Callable[[], None]:
+        """`called` is called now."""
+        called(None)
+        return nothing

@@ -1,0 +1,160 @@
+"""Hashes that are the same in every execution, of what programs put into sets: tasks, futures, threads.
+
+By default such a hash is an address, and with it the order of a set differs from run to run. Here it
+comes from the lane that first asks for it and a count there. Equality and identity stay as they are. The
+tasks and futures of asyncio are types of C, whose hash cannot be changed: `asyncio.Task` and
+`asyncio.Future` become subclasses that differ in nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import gc
+import logging
+import threading
+from abc import ABCMeta
+from collections.abc import Callable
+from typing import Any, cast
+
+from playhead_instrumentation.runtime.lane_hooks import has_lane
+from playhead_instrumentation.runtime.lanes import GC, SHADOW, current
+from playhead_instrumentation.runtime.patching import PATCHES, Patches, required
+
+log = logging.getLogger(__name__)
+
+_KEPT = "_playhead_hash"
+_ORIGINAL = "_playhead_original"
+
+
+def watch(patches: Patches, session: object = None) -> None:
+    """Patch the types."""
+    patches.attempt("hashes of asyncio", _patch_asyncio)
+    patches.attempt("hashes of concurrent.futures", _patch_futures)
+    patches.attempt("hashes of threading", _patch_threads)
+
+
+def _made(one: object, kind: str) -> int:
+    """The hash of ``one``, which is asked for it for the first time."""
+    try:
+        lane = current()
+        if lane is not SHADOW and lane is not GC:
+            return hash((lane.hash, lane.next_ordinal(kind)))
+    except Exception:
+        log.debug("playhead could not make a hash", exc_info=True)
+    return object.__hash__(one)
+
+
+class _Stands(ABCMeta):
+    """Of a type that stands in for another: what is an instance of that is one of it.
+
+    An `ABCMeta`, so that a class of the program may have an abstract base besides.
+    """
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        original = cls.__dict__.get(_ORIGINAL)
+        return (
+            super().__instancecheck__(instance) if original is None else isinstance(instance, original)
+        )
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        original = cls.__dict__.get(_ORIGINAL)
+        return (
+            super().__subclasscheck__(subclass) if original is None else issubclass(subclass, original)
+        )
+
+
+def _stable_by_attribute(self: Any) -> int:
+    try:
+        return self._playhead_hash
+    except AttributeError:
+        self._playhead_hash = made = _made(self, "hash")
+        return made
+
+
+def _standing_in(original: Any) -> Any:
+    """A subclass of a type of asyncio whose instances have a stable hash."""
+
+    body = {
+        "__slots__": (_KEPT,),
+        "__hash__": _stable_by_attribute,
+        "__module__": original.__module__,
+        "__qualname__": original.__qualname__,
+        "__doc__": original.__doc__,
+        _ORIGINAL: original,
+    }
+    return _Stands(original.__name__, (original,), body)
+
+
+def _hashing_new(original: Any) -> Any:
+    """The ``__new__`` of a task: one that starts eagerly is put into a set while it already runs."""
+
+    def new(cls: Any, *_: object, **__: object) -> Any:
+        task = original.__new__(cls)
+        task._playhead_hash = _made(task, "hash")
+        return task
+
+    return new
+
+
+def _patch_asyncio() -> None:
+    module: Any = asyncio
+    for name, home in (("Future", asyncio.futures), ("Task", asyncio.tasks)):
+        original = required(home, name)
+        if _ORIGINAL in vars(original):
+            continue
+        ours = _standing_in(original)
+        if name == "Task":
+            ours.__new__ = _hashing_new(original)
+        for place in (module, home):
+            if getattr(place, name, None) is original:
+                PATCHES.put(place, name, ours)
+    make: Any = getattr(module, "create_eager_task_factory", None)
+    if make is not None:  # Python 3.12
+        eager = make(module.Task)
+        tasks: Any = asyncio.tasks
+        for place in (module, tasks):
+            PATCHES.put(place, "eager_task_factory", eager)
+    gathering: Any = getattr(asyncio.tasks, "_GatheringFuture", None)
+    if gathering is not None:
+        PATCHES.put(gathering, "__hash__", _stable_by_attribute)
+
+
+def _patch_futures() -> None:
+    owner: Any = concurrent.futures.Future
+    if not _is_patched(owner):
+        for one in gc.get_referrers(owner):
+            if isinstance(one, owner):
+                _stays(one)
+        PATCHES.put(owner, "__hash__", _stable("hash of a job"))
+
+
+def _patch_threads() -> None:
+    owner: Any = threading.Thread
+    if not _is_patched(owner):
+        # Whether an executor needs another worker depends on timing: those count nowhere.
+        stable = _stable("hash of a thread", has_lane)
+        for one in list(required(threading, "_dangling")):
+            _stays(one)
+        PATCHES.put(owner, "__hash__", stable)
+
+
+def _is_patched(owner: Any) -> bool:
+    return hasattr(owner.__hash__, "__playhead__")
+
+
+def _stays(one: Any) -> None:
+    """Some set may hold it by the hash that it has."""
+    vars(one)[_KEPT] = object.__hash__(one)
+
+
+def _stable(kind: str, counts: Callable[[Any], bool] = lambda _: True) -> Callable[[Any], int]:
+    def stable(self: Any) -> int:
+        kept = self.__dict__.get(_KEPT)
+        if kept is None:
+            made = _made(self, kind) if counts(self) else object.__hash__(self)
+            kept = self.__dict__[_KEPT] = made
+        return cast("int", kept)
+
+    stable.__dict__["__playhead__"] = True
+    return stable

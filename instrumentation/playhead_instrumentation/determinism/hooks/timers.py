@@ -1,0 +1,247 @@
+"""Sleeps and timers: `time.sleep`, and `call_at` of event loops, on which sleeps and timeouts rest.
+
+A timer is named by its lane and by the function that it calls. At replay it is not the loop that decides
+when it is due but its delivery; no time passes. What compares deadlines (`asyncio.timeout`, anyio, the
+program) is answered by the tape.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from asyncio import TimerHandle
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from types import FrameType, ModuleType
+from typing import Any, Final
+
+from playhead_instrumentation.determinism.ambient.stand_ins import Ambient, getframe
+from playhead_instrumentation.determinism.scheduler.timer_ends import Wake, opened
+from playhead_instrumentation.driver.reads import Reads
+from playhead_instrumentation.runtime import lane_hooks, lanes
+from playhead_instrumentation.runtime.attribution.readers import MACHINERY, PLACES, by_agent
+from playhead_instrumentation.runtime.native import genuine
+from playhead_instrumentation.runtime.patching import PATCHES, Patches, required, stands_for
+from playhead_instrumentation.session.session import current
+from playhead_semconv.facts import Delivery
+
+KIND: Final = "clock/loop.time"
+
+DEADLINES: Final = {
+    "asyncio.timeouts": ("timeout", "reschedule"),
+    "anyio._backends._asyncio": ("_timeout", "current_time"),
+}
+"""Who compares deadlines with the time of the loop: module, functions."""
+
+
+def watch(patches: Patches, session: object = None) -> None:
+    """Patch `time.sleep` and event loops."""
+    patches.attempt("time.sleep", _hook_sleep)
+    patches.attempt("asyncio.call_at", _hook_asyncio)
+
+
+class _Sleep(Ambient):
+    """`time.sleep`."""
+
+    def __init__(self, original: Callable[..., None]) -> None:
+        super().__init__("", original)
+        self._sleep = original
+
+    @stands_for
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Sleep, or, at replay, wait for the delivery of its end."""
+        return PATCHES.call(_slept, self._sleep, *args, **kwargs)
+
+
+def _slept(sleep: Any, *args: Any) -> None:
+    try:
+        (seconds,) = args
+        wake = opened("sleep", float(seconds)) if seconds >= 0 else None
+    except (TypeError, ValueError):
+        wake = None  # the original says what is wrong
+    if wake is None:
+        return sleep(*args)
+    if wake.live:
+        try:
+            with lanes.Outside():
+                sleep(*args)
+        except BaseException:
+            wake.turn().wait()
+            raise
+    if not wake.passed():
+        sleep(*args)
+
+
+def _hook_sleep() -> None:
+    sleep = required(time, "sleep")
+    if not isinstance(sleep, _Sleep):
+        PATCHES.put(time, "sleep", genuine(sleep, _Sleep(sleep)))
+
+
+def _hook_asyncio() -> None:
+    _hook_loop(asyncio.BaseEventLoop)
+
+
+def patch_uvloop(uvloop: ModuleType) -> None:
+    """Timers of uvloop."""
+    _hook_loop(required(uvloop, "Loop"))
+
+
+def _hook_loop(owner: Any) -> None:
+    time_of = required(owner, "time")
+    if PATCHES.covers(owner, "call_at"):
+        return
+
+    def call_at_its_turn(
+        call_at: Any, loop: Any, when: Any, callback: Any, *args: Any, context: Context | None = None
+    ) -> Any:
+        # `call_later` of asyncio comes by here.
+        if type(callback) is _Fires or when is None or (wake := _opened(callback)) is None:
+            return call_at(loop, when, callback, *args, context=context)
+        # A deadline is on the clock of the tape, also where the tape has ended.
+        live = functools.partial(call_at, loop, when - _ahead())
+        if not wake.live:
+            wake.after_s = when - time_of(loop) - _ahead()
+        return _timer(wake, loop, when, live, callback, args, context)
+
+    def call_later_at_its_turn(
+        call_later: Any, loop: Any, delay: Any, callback: Any, *args: Any, context: Context | None = None
+    ) -> Any:
+        if type(callback) is _Fires or delay is None or (wake := _opened(callback)) is None:
+            return call_later(loop, delay, callback, *args, context=context)
+        live = functools.partial(call_later, loop, delay)
+        when = 0.0
+        if not wake.live:
+            wake.after_s, when = delay, time_of(loop) + delay
+        return _timer(wake, loop, when, live, callback, args, context)
+
+    PATCHES.around_all(owner, {"call_at": call_at_its_turn, "call_later": call_later_at_its_turn})
+    PATCHES.put(owner, "time", _time_of_loop(time_of))
+
+
+def _opened(callback: Any) -> Wake | None:
+    return opened(f"timer.{lane_hooks.name_of(callback)}")
+
+
+def _ahead() -> float:
+    """How far the clock of the tape is ahead of that of the loops."""
+    session = current()
+    return 0.0 if session is None else session.driver.reads.ahead(KIND)
+
+
+def _timer(
+    wake: Wake,
+    loop: Any,
+    when: float,
+    live: Callable[..., Any],
+    callback: Any,
+    args: tuple[Any, ...],
+    context: Context | None,
+) -> Any:
+    """The handle of a timer. ``live``: schedules it in the world."""
+    context = copy_context() if context is None else context
+    if not wake.live:
+        check = getattr(loop, "_check_closed", None)
+        if check is not None:
+            check()
+        return _Played(wake, loop, when, callback, args, context)
+    fires = _Fires(wake, loop, callback, context)
+    fires.handle = handle = live(fires, *args, context=context)
+    return handle
+
+
+class _Fires:
+    """What a loop calls when a timer is due: the program's callback is called at its turn."""
+
+    __slots__ = ("__wrapped__", "_context", "_loop", "_wake", "handle")
+
+    def __init__(self, wake: Wake, loop: Any, callback: Any, context: Context) -> None:
+        self.__wrapped__ = callback
+        self.handle: Any = None
+        self._wake = wake
+        self._loop = loop
+        self._context = context
+
+    def __call__(self, *args: Any) -> None:
+        def called(at: Delivery | None) -> None:
+            if not handle.cancelled():
+                self._wake.over(at)
+                self.__wrapped__(*args)
+
+        handle, self.handle = self.handle, None
+        self._wake.turn().call(self._loop, called, self._context)
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+
+class _Played(TimerHandle):
+    """A timer that fires at its delivery."""
+
+    __slots__ = ("_gives_up", "_wake")
+
+    def __init__(
+        self, wake: Wake, loop: Any, when: float, callback: Any, args: Any, context: Context
+    ) -> None:
+        super().__init__(when, callback, args, loop, context)
+        self._wake = wake
+        self._gives_up = wake.turn().call(loop, self._called)
+
+    def _called(self, at: Delivery | None) -> None:
+        if not self._cancelled:
+            self._wake.over(at)
+            self._run()
+
+    def cancel(self) -> None:
+        """It does not fire any more."""
+        if not self._cancelled:
+            self._wake.called_off()
+            self._gives_up()
+        asyncio.Handle.cancel(self)
+
+
+_compares: dict[str, tuple[str, ...] | None] = {}
+"""By file name: functions whose reads of a loop's time are recorded; None: who reads for the program."""
+
+
+def _time_of_loop(original: Callable[[Any], float]) -> Callable[[Any], float]:
+    @functools.wraps(original)
+    def time_of_loop(self: Any) -> float:
+        frame = getframe(1)
+        name = frame.f_code.co_filename
+        if _compares.get(name) == ():
+            return original(self)
+        try:
+            reads = _reads(frame, name)
+            if reads is not None:
+                return reads.read(KIND, functools.partial(original, self), since=True)
+        except Exception:
+            if not PATCHES.forgiving:
+                raise
+        return original(self)
+
+    return time_of_loop
+
+
+def _reads(frame: FrameType, name: str) -> Reads | None:
+    """Who answers a read of a loop's time by this frame; None: the loop does, unrecorded."""
+    if name not in _compares:
+        functions = DEADLINES.get(str(frame.f_globals.get("__name__", "")))
+        program = by_agent(frame)
+        if functions is None and not program and PLACES.get(name) == MACHINERY:
+            functions = ()
+        _compares[name] = functions
+    functions = _compares[name]
+    session = current()
+    if session is None or not (by_agent(frame) if functions is None else _compare(frame, functions)):
+        return None
+    return session.driver.reads
+
+
+def _compare(frame: FrameType, functions: tuple[str, ...]) -> bool:
+    code, caller = frame.f_code, frame.f_back
+    if code.co_name != "current_time":
+        return code.co_name in functions
+    # Asked by who sets a deadline, not by the backend's own threads.
+    return caller is not None and caller.f_code.co_filename != code.co_filename

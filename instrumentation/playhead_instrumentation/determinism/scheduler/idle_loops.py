@@ -1,0 +1,256 @@
+"""Whether an event loop is idle: of asyncio its selector is asked, of uvloop what is scheduled on it.
+
+A loop that has not been idle for `SPIN_TICKS` ticks spins, and counts as quiet in every tick whose
+number since then is a multiple of that. So what enters a loop that spins enters after a number of ticks
+that the tape can tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Protocol
+
+from playhead_instrumentation.determinism.scheduler.turn_ledger import Quiet
+from playhead_instrumentation.driver.gate import nothing
+from playhead_instrumentation.runtime.patching import PATCHES, required
+from playhead_instrumentation.runtime.real_clock import REAL
+
+SPIN_TICKS = 256
+"""So many ticks without being idle are a round of spinning."""
+
+
+class Watching(Protocol):
+    """Who wants to know when a loop is idle."""
+
+    poll_s: float
+    """How often to look whether somebody who waits may go on."""
+    books: Quiet
+
+    def closed(self) -> bool:
+        """Whether nobody is held back any more."""
+        ...
+
+    def loosen(self) -> None:
+        """A loop is not watched: nobody can be held back any more."""
+        ...
+
+    def anybody(self) -> bool:
+        """Whether somebody waits."""
+        ...
+
+    def advance(self) -> None:
+        """Let the next one through, if it is time."""
+        ...
+
+    def spins(self, ticks: int) -> bool:
+        """The loop of this thread has spun for so many ticks; whether somebody was let through."""
+        ...
+
+
+_watching: Watching | None = None
+
+
+def watch(gate: Watching) -> None:
+    """Have ``gate`` told of every event loop that is run, from now on."""
+    global _watching
+    _watching = gate
+    if not _hook():
+        gate.loosen()
+
+
+@functools.cache
+def _hook() -> bool:
+    PATCHES.when_imported("uvloop", "uvloop.run_forever", _hook_uvloop)
+    return PATCHES.attempt("asyncio.run_forever", lambda: _hook_run(asyncio.BaseEventLoop))
+
+
+def _hook_run(owner: Any) -> None:
+    PATCHES.around(owner, "run_forever", _run_forever, lapse=_lapse)
+
+
+def _lapse() -> None:
+    if _watching is not None:
+        _watching.loosen()
+
+
+def _run_forever(run_forever: Any, loop: Any) -> None:
+    gate = _watching
+    if gate is None or gate.closed():
+        return run_forever(loop)
+    if not isinstance(loop, asyncio.BaseEventLoop):
+        _uvloops[loop] = _Uvloop(loop, gate)
+    else:
+        _look_at(loop, gate)
+    try:
+        run_forever(loop)
+    finally:
+        watched = _uvloops.pop(loop, None)
+        if watched is not None:
+            watched.stops()
+        gate.books.stops_loop()
+
+
+def can_be_watched(loop: Any) -> bool:
+    """Whether it says when it is idle."""
+    return loop in _uvloops or hasattr(loop, "_selector")
+
+
+def stir(loop: Any) -> None:
+    """Have the books look at a loop in whose thread something arrived outside of what it scheduled."""
+    if loop in _uvloops:
+        loop.call_soon(nothing)
+
+
+def _look_at(loop: Any, gate: Watching) -> None:
+    selector: Any = getattr(loop, "_selector", None)
+    if selector is None or not hasattr(loop, "_ready"):
+        return
+    gate.books.runs_loop(loop, lambda: bool(loop._ready))
+    original = getattr(selector.select, "__wrapped__", selector.select)
+    ticks = 0
+
+    @functools.wraps(original)
+    def select(timeout: float | None = None) -> Any:
+        nonlocal ticks
+        if gate.closed():
+            return original(timeout)
+        if timeout is not None and timeout <= 0:
+            ticks += 1
+            if not ticks % SPIN_TICKS and gate.spins(ticks):
+                ticks = 0
+            return original(timeout)
+        ticks = 0
+        until = None if timeout is None else REAL.now_s() + timeout
+        gate.books.selecting(until)
+        try:
+            while True:
+                if loop._ready:
+                    return original(0)
+                left = None if until is None else max(0.0, until - REAL.now_s())
+                if gate.anybody():
+                    left = gate.poll_s if left is None else min(gate.poll_s, left)
+                events = original(left)
+                if events or left is None or (until is not None and REAL.now_s() >= until):
+                    return events
+                gate.advance()
+        finally:
+            gate.books.goes_on()
+
+    selector.select = select
+
+
+_uvloops: dict[Any, _Uvloop] = {}
+"""Those that run."""
+
+
+class _Uvloop:
+    """Knows whether a loop is idle by what is scheduled on it.
+
+    What is scheduled runs in the order in which it was scheduled. So when a callback of ours runs, and
+    nothing was scheduled since the one before it ran, then all that was there has run: the loop is idle.
+    """
+
+    def __init__(self, loop: Any, gate: Watching) -> None:
+        self._loop = loop
+        self._gate = gate
+        self._call_soon: Callable[..., Any] = functools.partial(_original["call_soon"], loop)
+        self._call_later: Callable[..., Any] = functools.partial(_original["call_later"], loop)
+        self._stirred = True
+        self._armed = True
+        self._idle = False
+        self._ticks = 0
+        self._alarm: Any = None
+        gate.books.runs_loop(loop, lambda: not self._idle)
+        self._call_soon(self._look)
+
+    def stirs(self) -> None:
+        """Something is about to be scheduled, in the loop's own thread."""
+        if self._idle:
+            self._call_soon(self._goes_on)
+        self._stirs()
+
+    def stirred_from_outside(self) -> None:
+        """Something was scheduled by another thread, and runs next."""
+        if self._idle:
+            self._goes_on()
+        self._stirs()
+
+    def _stirs(self) -> None:
+        self._stirred, self._idle = True, False
+        if not self._armed:
+            self._armed = True
+            self._call_soon(self._look)
+
+    def stops(self) -> None:
+        """It does not run any more: what stops it is scheduled past us, behind a last look."""
+        self._goes_on()
+
+    def wakes(self) -> None:
+        """Another thread has given the loop something to do."""
+        self._gate.books.wakes_loop(self._loop)
+
+    def _goes_on(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        self._gate.books.goes_on()
+
+    def _look(self) -> None:
+        gate = self._gate
+        if gate.closed() or _uvloops.get(self._loop) is not self:
+            return
+        if self._stirred:
+            self._stirred = False
+            self._ticks += 1
+            if not self._ticks % SPIN_TICKS and gate.spins(self._ticks):
+                self._ticks = 0
+            self._call_soon(self._look)
+            return
+        self._armed = False
+        self._idle = True
+        self._ticks = 0
+        gate.books.selecting(None)
+        self._wait()
+
+    def _wait(self) -> None:
+        """Look again after a while, as long as nothing stirs and somebody waits."""
+        gate = self._gate
+        if self._idle and gate.anybody() and not gate.closed():
+            self._alarm = self._call_later(gate.poll_s, self._polls)
+
+    def _polls(self) -> None:
+        self._alarm = None
+        self._gate.advance()
+        self._wait()
+
+
+_original: dict[str, Any] = {}
+
+
+def _hook_uvloop(uvloop: ModuleType) -> None:
+    owner = required(uvloop, "Loop")
+    base = required(owner, "__base__")
+    for name in ("call_soon", "call_later"):
+        _original[name] = required(base, name)
+    call_soon, call_soon_threadsafe = _original["call_soon"], required(owner, "call_soon_threadsafe")
+
+    @functools.wraps(call_soon)
+    def call_and_stir(self: Any, *args: Any, **kwargs: Any) -> Any:
+        watched = _uvloops.get(self)
+        if watched is not None:
+            watched.stirs()
+        return call_soon(self, *args, **kwargs)
+
+    @functools.wraps(call_soon_threadsafe)
+    def call_from_anywhere(self: Any, *args: Any, **kwargs: Any) -> Any:
+        watched = _uvloops.get(self)
+        if watched is not None:
+            call_soon_threadsafe(self, watched.stirred_from_outside)
+            watched.wakes()
+        return call_soon_threadsafe(self, *args, **kwargs)
+
+    owner.call_soon, owner.call_soon_threadsafe = call_and_stir, call_from_anywhere
+    _hook_run(owner)

@@ -1,0 +1,212 @@
+"""A turn that may have to be waited for, in a thread, in a task, or by a callback of a loop."""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Generator
+from contextvars import Context
+from typing import TYPE_CHECKING, Any
+
+from playhead_instrumentation.determinism.scheduler import idle_loops
+from playhead_instrumentation.driver.gate import Called, running_loop
+from playhead_semconv.errors import ExchangeExhausted
+from playhead_semconv.facts import Delivery, ExchangeId
+
+if TYPE_CHECKING:
+    from playhead_instrumentation.determinism.gates.held import HeldGate
+
+
+class Waiting:
+    """A turn that may have to be waited for."""
+
+    __slots__ = (
+        "_called",
+        "_context",
+        "_future",
+        "_gate",
+        "_let_in",
+        "_loop",
+        "after_s",
+        "came",
+        "cancelled",
+        "due",
+        "given_up",
+        "left_alone",
+        "moved",
+        "opened",
+        "place",
+        "refused",
+        "stays",
+        "who",
+    )
+
+    def __init__(
+        self,
+        gate: HeldGate,
+        due: Delivery | None,
+        who: ExchangeId | None = None,
+        after_s: float | None = None,
+    ) -> None:
+        self.due = due
+        """Its delivery: on the tape that is played, or, once it was let through, of the recording."""
+        self.who = who
+        self.after_s = after_s
+        """When time would end it, where it had not when the tape was made."""
+        self.came = False
+        """Whether it was let through."""
+        self.given_up = False
+        self.stays = False
+        """Cancelling does not end the wait: anyio cancels in every tick until somebody has gone."""
+        self.cancelled: asyncio.CancelledError | None = None
+        """What came meanwhile."""
+        self.moved = False
+        self.refused = False
+        self.left_alone = False
+        """It still waited when the gate was closed, and is to wait in the world."""
+        self.place = threading.get_ident()
+        self.opened = _thread.allocate_lock()
+        self._gate = gate
+        self._let_in = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._future: asyncio.Future[None] | None = None
+        self._called: Called | None = None
+        self._context: Context | None = None
+
+    @property
+    def blocks(self) -> bool:
+        """Whether a thread waits here, not a task."""
+        return self._loop is None
+
+    def wait(self) -> Delivery | None:
+        """Block until it is this one's turn."""
+        self.opened.acquire()
+        if self._gate.enter(self):
+            self._gate.goes_on()
+        else:
+            self._gate.block(self)
+            self._gate.went_on(self)
+        return self._delivery()
+
+    def arrives(self) -> None:
+        """Come to the gate, for `comes_first`. `opened` is held."""
+        if self._gate.enter(self):
+            self._let_in = True
+            self.opened.release()
+
+    def comes_first(self) -> bool:
+        """Block until its turn comes, or somebody releases `opened`, which is held; which it was.
+
+        The thread has told the books that it waits.
+        """
+        gate = self._gate
+        try:
+            while not self.opened.acquire(timeout=gate.poll_s):
+                gate.advance()
+        except BaseException:
+            gate.leave(self)
+            raise
+        if not self._let_in:
+            gate.leave(self)
+        else:
+            gate.went_on(self)
+        return self._let_in and not self.left_alone
+
+    def __await__(self) -> Generator[Any, None, Delivery | None]:
+        loop = running_loop()
+        if loop is None:  # another runtime than asyncio
+            self._gate.unwatched(self)
+            return self.wait()
+        self._future = loop.create_future()
+        self._loop = loop
+        if not idle_loops.can_be_watched(loop):
+            self._gate.unwatched(self)
+        if self._gate.enter(self):
+            return self._delivery()
+        waits = True
+        while waits:
+            try:
+                yield from self._future
+                waits = False
+            except asyncio.CancelledError as error:
+                if not self.stays:
+                    self._gate.leave(self)
+                    raise
+                self.cancelled = error
+                self._future = loop.create_future()  # before it is looked whether the turn has come
+                waits = not self._let_in
+            except BaseException:
+                self._gate.leave(self)
+                raise
+        self._gate.went_on(self)
+        return self._delivery()
+
+    def call(
+        self, loop: asyncio.AbstractEventLoop, called: Called, context: Context | None = None
+    ) -> Callable[[], None]:
+        """Have ``called`` called in ``loop``, in a tick to come."""
+        self._loop, self._called, self._context = loop, called, context
+        if not idle_loops.can_be_watched(loop):
+            self._gate.unwatched(self)
+        if self._gate.enter(self):
+            self._let_in = True
+            loop.call_soon(self._goes_on, context=context)
+        else:
+            idle_loops.stir(loop)
+        return self._gives_up
+
+    def _goes_on(self) -> None:
+        self._gate.went_on(self)
+        if self._called is not None:
+            self._called(self.due)
+
+    def _gives_up(self) -> None:
+        self._called = None
+        if not self._let_in:
+            self._gate.leave(self)
+
+    def give_up(self) -> None:
+        """Have it wait no longer, from any thread: it goes on without a delivery."""
+        self._gate.dismiss(self)
+
+    def _delivery(self) -> Delivery | None:
+        if self.given_up:
+            return None
+        if self.refused:
+            raise ExchangeExhausted(
+                "the tape ends before this was answered", hint="what happened after it was not recorded"
+            )
+        return self.due
+
+    def done(self) -> bool:
+        """Whether an async waiter waits no longer."""
+        if self.stays:
+            return self._let_in
+        return self._let_in or (self._called is None and (self._future is None or self._future.done()))
+
+    def let_through(self) -> bool:
+        """It is its turn; False if nobody waits there. Called under the gate's lock, from any thread."""
+        self._let_in = self.came = True
+        loop = self._loop
+        if loop is None:
+            with contextlib.suppress(RuntimeError):  # somebody else has released it meanwhile
+                self.opened.release()
+            return True
+        try:
+            if self._future is None:
+                call = loop.call_soon if running_loop() is loop else loop.call_soon_threadsafe
+                call(self._goes_on, context=self._context)
+            elif running_loop() is loop:
+                _settle(self._future)
+            else:
+                loop.call_soon_threadsafe(_settle, self._future)
+        except RuntimeError:
+            return False  # the loop is closed
+        return True
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,144 @@
+"""Lines of threads that wait for a lock or a queue, and whose type of it a caller gets.
+
+Who waits gives its turn up at once. Who lets go wakes the first in line, so that turns come in the order
+in which that happened; in its turn it takes what it waited for. So nobody who has the turn waits for
+somebody who has not, and nobody takes a lock who does not run.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from playhead_instrumentation.determinism.scheduler import timer_ends
+from playhead_instrumentation.determinism.scheduler.turn_ledger import Quiet
+from playhead_instrumentation.runtime.lanes import SHADOW, current
+
+REAL_OF = ("concurrent", "importlib", "logging", "opentelemetry")
+"""Packages that get the real thing, besides playhead's own. In `concurrent.futures` jobs have turns."""
+
+_books: Quiet | None = None
+_forks = 0
+
+
+def keep(books: Quiet | None) -> None:
+    """From now on these books are kept; None: none."""
+    global _books
+    _books = books
+
+
+def wanted(depth: int) -> bool:
+    """Whether the caller ``depth`` frames above ours gets what waits in line."""
+    if _books is None:
+        return False
+    frame = sys._getframe(depth + 1)  # pyright: ignore[reportPrivateUsage]
+    while (module := frame.f_globals.get("__name__", "")) == "threading" and frame.f_back is not None:
+        frame = frame.f_back
+    root = module.partition(".")[0]
+    return root not in REAL_OF and not root.startswith("playhead_")
+
+
+class Waiter:
+    """A thread in a line."""
+
+    __slots__ = ("_fork", "_opened", "_place", "_turn", "_wake")
+
+    def __init__(self, timeout: float | None, kind: str) -> None:
+        """``timeout``: so long (s) it waits, at most; ``kind``: how the end of that is called."""
+        self._place = _thread.get_ident()
+        self._opened = _thread.allocate_lock()
+        self._opened.acquire()
+        self._wake, self._turn = None, None
+        if timeout is not None and _books is not None:
+            self._wake = timer_ends.opened_in_order(kind, timeout)
+            self._turn = None if self._wake is None else self._wake.ahead()
+            if self._turn is not None:
+                self._opened = self._turn.opened
+        self._fork = _forks
+
+    @property
+    def gone(self) -> bool:
+        """Whether it waited in the parent of this process."""
+        return self._fork != _forks
+
+    def wake(self) -> None:
+        """What it waits for may be there. Safe in a finalizer, and more than once."""
+        books = _books
+        if books is not None:
+            books.wake(self._place)
+        try:
+            self._opened.release()
+        except RuntimeError:
+            return  # it is awake already
+
+    def wait(self, until: float | None) -> bool:
+        """Block until it was woken; False: until then (`time.monotonic`) it was not."""
+        # Who holds a lock of a library that speaks to the world has no turn, and needs none to let go.
+        books = None if current() is SHADOW else _books
+        wake, turn = self._wake, self._turn
+        left_s = -1 if until is None else max(0.0, until - time.monotonic())
+        if wake is not None and turn is not None:
+            wake.waits(turn, left_s)
+        if books is not None:
+            books.waits(until if turn is None else None)
+        try:
+            if wake is not None and turn is not None:
+                return not wake.comes_first(turn)
+            return self._opened.acquire(timeout=left_s)
+        finally:
+            if books is not None:
+                books.goes_on()
+
+    def ended(self, taken: bool) -> None:
+        """It waits no longer."""
+        if self._wake is not None and self._turn is not None:
+            self._wake.ended(self._turn, taken)
+
+
+def wait_in(
+    line: list[Waiter], take: Callable[[], bool], timeout: float | None, kind: str = "lock"
+) -> bool:
+    """Wait in ``line`` until ``take`` succeeds, tried when it is one's turn; False: not in time (s).
+
+    ``kind``: how the end of that time is called on the tape.
+    """
+    until = None if timeout is None else time.monotonic() + timeout
+    if line and line[0].gone:
+        line[:] = [other for other in line if not other.gone]
+    waiter = Waiter(timeout, kind)
+    line.append(waiter)
+    taken = False
+    try:
+        in_time = True
+        while not taken:
+            taken = (line[0] is waiter or not in_time) and take()
+            if not taken and not in_time:
+                break
+            in_time = taken or waiter.wait(until)
+    finally:
+        line.remove(waiter)
+        if not taken:
+            wake_first(line)
+    waiter.ended(taken)
+    return taken
+
+
+def wake_first(line: list[Waiter]) -> None:
+    """Wake who is first in line, if anybody is."""
+    try:
+        first = line[0]
+    except IndexError:
+        return
+    first.wake()
+
+
+def _forked() -> None:
+    global _forks
+    _forks += 1
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

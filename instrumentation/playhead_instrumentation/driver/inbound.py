@@ -1,0 +1,107 @@
+"""A request that comes to the program: an exchange that the world begins.
+
+Its lane is a root, so that what is done for it can be told from what is done for others at the same
+time. What enters the program (the request, pieces of its body, that the client has gone) is delivered
+like an answer; what the program answers is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from playhead_instrumentation.driver.call import Call
+from playhead_instrumentation.driver.driver import Driver
+from playhead_instrumentation.driver.gate import Turn
+from playhead_instrumentation.driver.verdict import LIVE, Played
+from playhead_instrumentation.runtime import lanes
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import TapeError
+from playhead_semconv.facts import Delivery, ExchangeId
+
+KIND = "inbound"
+
+
+class Inbound(Call):
+    """One request while it is served."""
+
+    __slots__ = ("_headers", "_said", "lane")
+
+    def __init__(self, driver: Driver) -> None:
+        """The next request: nothing is on the tape before `begin`."""
+        driver.gate.loosen()
+        name, verdict = driver.next_request()
+        self.lane = lanes.Lane(name, of_request=True)
+        self._headers: list[str] = []
+        self._said: list[bytes] = []
+        """The body of the answer, at a replay."""
+        super().__init__(driver, ExchangeId(self.lane.hash, KIND, 0), verdict or LIVE, b"", b"", b"")
+
+    def comes(self) -> Turn:
+        """The turn of the request itself."""
+        verdict, gate = self.verdict, self._driver.gate
+        return gate.arrive(verdict.exchange.delivery if isinstance(verdict, Played) else None, self.id)
+
+    def arrive(self, index: int | None = None) -> Turn:
+        """The turn of the next piece of the request; at once where the tape has no more of it."""
+        verdict = self.verdict
+        if isinstance(verdict, Played) and self._arrived > len(verdict.exchange.parts):
+            return self._driver.gate.arrive(None, self.id)
+        return super().arrive(index)
+
+    def begin(
+        self,
+        key: str,
+        details: dict[str, Any],
+        at: Delivery | None,
+        trace_id: bytes,
+        span_id: bytes,
+    ) -> None:
+        """It has come. ``key``, ``details``: credentials already removed."""
+        self._trace_id, self._span_id = trace_id, span_id
+        self._arrived = 1
+        attributes: dict[str, Any] = {
+            a.PLAYHEAD_ASK_KEY: key,
+            a.PLAYHEAD_EXCHANGE_DIRECTION: "in",
+            **details,
+        }
+        verdict = self.verdict
+        if isinstance(verdict, Played):
+            attributes[a.PLAYHEAD_FIDELITY] = verdict.fidelity
+            attributes[a.PLAYHEAD_ORIGIN_INSTANCE] = verdict.instance.hex()
+            attributes[a.PLAYHEAD_ORIGIN_SEQ] = verdict.exchange.first_seq
+        self._append(e.PLAYHEAD_EXCHANGE_REQUEST, attributes, None, at)
+
+    def head(self, values: dict[str, Any], at: Delivery | None = None) -> None:
+        """The program begins to answer."""
+        self._headers = values.get(a.PLAYHEAD_HTTP_HEADERS) or []
+        self._append(e.PLAYHEAD_EXCHANGE_RESPONSE, values, None, at)
+
+    def sent(self, data: bytes, more: Mapping[str, Any] | None = None) -> bytes:
+        """The program sends a piece of its answer; what of it went on tape."""
+        kept = super().sent(data, more)
+        if isinstance(self.verdict, Played):
+            self._said.append(kept)
+        return kept
+
+    def _at_end(self) -> Mapping[str, Any]:
+        """At replay: the values of the answer that were handed out in the place of recorded ones."""
+        try:
+            pairs = self._pairs()
+        except TapeError:
+            return {}  # the report compares the answers as they are
+        return {a.PLAYHEAD_VOLATILE_PAIRS: pairs} if pairs else {}
+
+    def _pairs(self) -> str:
+        verdict = self.verdict
+        if not isinstance(verdict, Played):
+            return ""
+        recorded = verdict.exchange
+        before = [verdict.read(part.data) for part in recorded.sent]
+        headers: list[str] = recorded.head.get(a.PLAYHEAD_HTTP_HEADERS) or []
+        if (headers, b"".join(before)) == (self._headers, b"".join(self._said)):
+            return ""
+        from playhead_semconv.volatile import answer  # a recording has no use for it
+
+        return verdict.varied(answer(headers, before), answer(self._headers, self._said)) or ""

@@ -1,0 +1,179 @@
+"""Ambient reads: one value at a time, of a clock or a source of entropy.
+
+A recording asks the world and puts the value on the tape before the program sees it. A replay answers
+with the recorded values of the same lane and kind, in their order. What the tape does not hold is
+answered by the world, and the fact says so: nothing is raised into the program.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from array import array
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import msgspec
+
+from playhead_instrumentation.driver.coalescing import Coalescing
+from playhead_instrumentation.runtime import lanes
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Content, Fact, Fidelity
+from playhead_semconv.tape.coalesced import values_of
+from playhead_semconv.tape.protocols import Sink
+
+if TYPE_CHECKING:
+    from playhead_semconv.tape.indexed_tapes import IndexedTape
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+# Also where the program's own clock is moved by a library that replaces `time.time_ns`.
+_now_ns: Final = time.time_ns
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder().decode
+
+
+class Reads:
+    """Answers reads and puts them on the tape. Safe from any thread and in a finalizer."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        declare: Callable[[lanes.Lane], None],
+        tape: IndexedTape | None = None,
+        *,
+        content: bool = True,
+    ) -> None:
+        """``declare`` puts a lane's name on the tape. ``tape``: whose values answer.
+
+        ``content``: False keeps entropy off the tape.
+        """
+        self._content = content
+        self._sink = sink
+        self._held = sink if isinstance(sink, Coalescing) else None
+        self._declare = declare
+        self._instance = sink.instance
+        self._ahead: dict[str, Any] = {}
+        """How far a clock of the tape is ahead of the real one, by kind."""
+        self._tape = tape
+        self.on_drawn: Callable[[object], None] | None = None
+        """Told of what is drawn of sources that are on no tape; set at a replay."""
+        self.past_tape: Callable[[], None] = lambda: None
+        """Told where the tape does not answer."""
+        self._recorded: dict[tuple[int, str], array[int]] = {}
+        """Numbers of the facts that are still to be answered with, the next one last."""
+        self._several: dict[tuple[int, str], deque[bytes]] = {}
+        """Reads that are left of the last fact that answered, where one fact holds several reads."""
+        if tape is None:
+            return
+        for fact in tape.named(e.PLAYHEAD_READ):
+            kind = sys.intern(str(fact.attributes.get(a.PLAYHEAD_READ_KIND, "file/")))
+            if not kind.startswith("file/"):  # `PlayedFiles` answers those
+                self._recorded.setdefault((fact.lane, kind), array("Q")).append(fact.seq)
+        for waiting in self._recorded.values():
+            waiting.reverse()
+
+    def read(self, kind: str, live: Callable[[], T], *, since: bool = False) -> T:
+        """The value of a read, which is in the sink on return.
+
+        ``kind``: boundary and what is read, ``clock/time.time``. ``live``: reads it for real; gives a
+        plain value (number, text, bytes, list of such). What it raises is the program's. ``since``: a
+        number that counts from an arbitrary zero; where the tape ends, it goes on from its last value.
+        """
+        lane = lanes.current()
+        if lane is lanes.SHADOW or lane is lanes.GC:
+            return live()
+        if not self._content and kind.startswith("entropy/"):
+            return live()
+        if self._tape is None:
+            value = live()
+            self._recorded_now(lane, kind, value)
+            return value
+        data = self._next(self._tape, lane, kind)
+        if data is None:
+            return self._unrecorded(lane, kind, live, since)
+        value: Any = _decode(data)
+        if since:
+            self._ahead[kind] = value - live()
+        self._keep(lane, kind, value, Fidelity.EXACT)
+        return value
+
+    def notes(self, value: T) -> T:
+        """The program has drawn ``value`` of a source that is on no tape."""
+        if self.on_drawn is not None:
+            self.on_drawn(value)
+        return value
+
+    def drew(self, value: T) -> T:
+        """The program has drawn ``value`` of a generator whose state is on the tape."""
+        return value
+
+    def forget(self) -> None:
+        """From now on the world answers."""
+        self._recorded, self._several = {}, {}
+
+    def ahead(self, kind: str) -> Any:
+        """How far a clock of the tape is ahead of the real one."""
+        return self._ahead.get(kind, 0)
+
+    def _unrecorded(self, lane: lanes.Lane, kind: str, live: Callable[[], Any], since: bool) -> Any:
+        """What the tape does not hold."""
+        self.past_tape()
+        value = live()
+        if since:
+            value += self._ahead.get(kind, 0)
+        self._keep(lane, kind, value, Fidelity.LIVE)
+        return value
+
+    def _next(self, tape: IndexedTape, lane: lanes.Lane, kind: str) -> bytes | None:
+        """What ``tape`` answers; None where it does not."""
+        # The child of a fork has a tape of its own, which is not this one.
+        if self._sink.instance != self._instance:
+            return None
+        key = lane.hash, kind
+        try:
+            several = self._several.get(key)
+            if several:
+                return several.popleft()
+            waiting = self._recorded.get(key)
+            fact = tape.fact(waiting.pop()) if waiting else None
+        except IndexError:  # another thread of the same lane took the last one
+            return None
+        if fact is None:
+            return None
+        first, *others = values_of(fact, b"" if fact.body is None else tape.read(fact.body)) or [b""]
+        if others:
+            self._several[key] = deque(others)
+        return first
+
+    def _recorded_now(self, lane: lanes.Lane, kind: str, value: Any) -> None:
+        """Put it on the tape of a recording."""
+        held = self._held
+        if held is None or not kind.startswith("clock/"):
+            self._keep(lane, kind, value, None)
+            return
+        try:
+            if lane.declared_on != held.instance:
+                self._declare(lane)
+            held.read(lane.hash, kind, _encode(value))
+        except Exception:
+            log.debug("playhead could not record a read of %s", kind, exc_info=True)
+
+    def _keep(self, lane: lanes.Lane, kind: str, value: Any, fidelity: Fidelity | None) -> None:
+        attributes: dict[str, Any] = {a.PLAYHEAD_READ_KIND: kind}
+        if fidelity is not None:
+            attributes[a.PLAYHEAD_FIDELITY] = fidelity
+        try:
+            if lane.declared_on != self._sink.instance:
+                self._declare(lane)
+            data = _encode(value)
+            body = Content(b"", len(data), data)
+            now_ns = _now_ns()
+            self._sink.append(Fact(now_ns, lane.hash, e.PLAYHEAD_READ, attributes=attributes, body=body))
+        except Exception:
+            log.debug("playhead could not record a read of %s", kind, exc_info=True)

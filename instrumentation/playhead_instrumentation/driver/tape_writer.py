@@ -1,0 +1,65 @@
+"""A sink that writes a tape file: what a replay records."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+
+from playhead_instrumentation.runtime import at_fork
+from playhead_semconv.facts import Fact
+from playhead_semconv.tape.frames import MAGIC, Header, encode
+
+
+class TapeWriter:
+    """Writes facts to ``path``, each with one call of the system, readable by the owner only.
+
+    In the child of a fork it goes on in a file of its own beside it, named by its instance.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.of_child: Path | None = None
+        """Where the child of the next fork writes; None: beside this one."""
+        self._lock = threading.RLock()
+        self._begin(path)
+        at_fork.in_child(self._after_fork)
+
+    @property
+    def instance(self) -> bytes:
+        """The process instance whose facts these are."""
+        return self._instance
+
+    @property
+    def count(self) -> int:
+        """How many facts there are."""
+        return self._next
+
+    def append(self, fact: Fact) -> int:
+        """Write one fact; its number, also where it could not be written."""
+        with self._lock:
+            seq, self._next = self._next, self._next + 1
+            fact = msgspec.structs.replace(fact, instance=self._instance, seq=seq)
+            try:
+                os.write(self._file, encode(fact))
+            except OSError:
+                return seq
+        return seq
+
+    def _begin(self, path: Path) -> None:
+        self._instance = os.urandom(16)
+        self._next = 0
+        self._file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND, 0o600)
+        os.write(self._file, MAGIC + encode(Header(self._instance, time.time_ns())))
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()
+        os.close(self._file)
+        if self.of_child is not None:
+            self._path, self.of_child = self.of_child, None
+            self._begin(self._path)
+        else:
+            self._begin(self._path.with_suffix(f".{os.getpid()}{self._path.suffix}"))

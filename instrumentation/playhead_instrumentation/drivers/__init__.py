@@ -1,1 +1,0 @@
-"""What a boundary asks: recorder and player. Only here it is known which of them answers."""

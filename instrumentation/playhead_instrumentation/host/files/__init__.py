@@ -1,0 +1,1 @@
+"""Files that the program reads, lists and changes."""

@@ -1,0 +1,197 @@
+"""Who answers what is asked of files, and for which paths."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import os
+from collections.abc import Callable
+from typing import Any
+
+from playhead_instrumentation.determinism.ambient.stand_ins import getframe
+from playhead_instrumentation.host.files.readers import DEVICES, PACKAGES, PLACES, by_agent
+from playhead_instrumentation.host.files.recorded import Files
+from playhead_instrumentation.runtime import patching
+from playhead_instrumentation.runtime.attribution import readers
+from playhead_instrumentation.runtime.attribution.readers import AGENT, MACHINERY, THROUGH
+from playhead_instrumentation.runtime.native import Behind
+from playhead_instrumentation.runtime.patching import PATCHES, Following
+from playhead_instrumentation.session.session import Session
+from playhead_semconv.errors import PlayheadError
+
+log = logging.getLogger(__name__)
+
+Answer = Callable[..., Any]
+"""``answer(files, live, *arguments)`` gives the result of a covered function."""
+
+# Beneath these frames the program's own opener may run.
+for name in (__file__, patching.__file__):
+    PLACES[name] = readers.PLACES[name] = THROUGH
+
+_files: Files | None = None
+"""Of the last session, also when it has ended: a replay writes to its scratch folder to the very end."""
+
+
+def answered_by(session: Session) -> None:
+    """After a fork: who answers in this process."""
+    global _files
+    _files = session.driver.files
+
+
+def release() -> None:
+    """Let the process work on files as before, where it goes on after a session."""
+    global _files
+    _files = None
+
+
+def asked() -> Files | None:
+    """Who answers now; None where nobody does."""
+    return None if _files is None or _files.ended else _files
+
+
+def last() -> Files | None:
+    """Who answered in the last session, also when it has ended."""
+    return _files
+
+
+class Covered(metaclass=Behind):
+    """Stands in the place of a function of C, under the same name; see `ambient.Ambient`.
+
+    Where it fails by itself while recording, the function does what it does without it.
+    """
+
+    def __init__(self, original: Callable[..., Any], answer: Answer) -> None:
+        self.__wrapped__ = original
+        self.__doc__ = original.__doc__
+        self.__name__ = original.__name__
+        self.__qualname__ = original.__name__
+        self.__module__ = original.__module__
+        self.__text_signature__ = getattr(original, "__text_signature__", None)
+        self._live = original
+        self._answer = answer
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the original gives, or what the driver answers instead."""
+        frame = getframe(1)
+        place = PLACES.get(frame.f_code.co_filename)
+        if place == MACHINERY or (place != AGENT and not by_agent(frame)):
+            return self._live(*args, **kwargs)
+        files = _files
+        if files is None or files.ended:
+            return self._live(*args, **kwargs)
+        try:
+            return self._asked(files, args, kwargs)
+        except OSError as problem:
+            if args and problem.filename is not None and problem.filename2 is None:
+                # As the program has named it; a replay knows absolute paths.
+                problem.filename = args[0]
+            raise
+
+    def _asked(self, files: Files, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not PATCHES.forgiving:
+            try:
+                return self._answer(files, self._live, *args, **kwargs)
+            except TypeError:
+                self._refuse(args, kwargs)
+                raise
+        live = Following(self._live)
+        try:
+            return self._answer(files, live, *args, **kwargs)
+        except PlayheadError:
+            raise
+        except Exception as problem:
+            live.raise_again(problem)
+            log.debug("playhead failed in %s", self.__name__, exc_info=True)
+        return live.result if live.ended else self._live(*args, **kwargs)
+
+    def _refuse(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Have the original say what is wrong, where these are not its arguments."""
+        try:
+            inspect.signature(self._live).bind(*args, **kwargs)
+        except ValueError:  # it does not tell its arguments
+            return
+        except TypeError:
+            self._live(*args, **kwargs)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__
+
+    def __repr__(self) -> str:
+        return repr(self.__wrapped__)
+
+
+def absolute(files: Files, path: Any, dir_fd: int | None = None) -> str | None:
+    """The path that the program means; None where it is not covered, or no path."""
+    if isinstance(path, int):
+        return files.folder_of(path)
+    try:
+        name = os.fsdecode(path)
+    except TypeError:
+        return None
+    if "\0" in name:
+        return None
+    if name[:1] != "/":
+        base = files.cwd() if dir_fd is None else files.folder_of(dir_fd)
+        if base is None or not name:
+            return None
+        name = f"{base}/{name}"
+    elif name.startswith(DEVICES):
+        return None
+    return os.path.normpath(name).replace("//", "/", 1)
+
+
+def covered(files: Files, path: Any, dir_fd: int | None = None) -> str | None:
+    """The same for what only reads: what is installed is not covered."""
+    name = absolute(files, path, dir_fd)
+    if name is not None and name.startswith(PACKAGES) and not files.touched(name):
+        return None
+    return name
+
+
+def querying(
+    op: str, out: Callable[[Any], Any], back: Callable[[Any], Any], default: str | None = None
+) -> Answer:
+    """A function whose result is a plain value when it went through ``out``; ``back`` undoes that.
+
+    ``default``: the path where the program gives none.
+    """
+
+    def answer(files: Files, live: Any, *arguments: Any, **kwargs: Any) -> Any:
+        if not arguments and (default is None or "path" in kwargs):
+            if "path" not in kwargs:
+                return live(**kwargs)
+            arguments = (kwargs.pop("path"),)
+        path, *args = arguments or (default,)
+        name = covered(files, default if path is None else path, kwargs.get("dir_fd"))
+        if name is None:
+            return live(path, *args, **kwargs)
+        found: list[Any] = []
+
+        def real(place: str | None) -> Any:
+            if place is None:
+                found.append(live(path, *args, **kwargs))
+            else:
+                kwargs.pop("dir_fd", None)
+                found.append(live(place, *args, **kwargs))
+            return out(found[-1])
+
+        asked = op
+        if args:
+            asked = f"{op} {args[0]!r}"
+        if kwargs.get("follow_symlinks") is False:
+            asked = "lstat" if op == "stat" else f"l{op}"
+        value = files.query(asked, name, real)
+        return found[-1] if found else back(value)
+
+    return answer
+
+
+def parts_of(found: Any) -> Any:
+    """A result of `os.stat` as plain values."""
+    _, (values, named) = found.__reduce__()[:2]
+    return [list(values), named]
+
+
+def stat_of(value: Any) -> os.stat_result:
+    """The result of `os.stat` from such values."""
+    return os.stat_result(tuple(value[0]), value[1])

@@ -1,0 +1,176 @@
+"""Opening a file, and the moment at which it is closed: what was written to it is an effect then."""
+
+from __future__ import annotations
+
+import functools
+import io
+import logging
+import os
+import weakref
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from playhead_instrumentation.host.files.covered import absolute, asked, covered
+from playhead_instrumentation.host.files.readers import PACKAGES, PLACES
+from playhead_instrumentation.host.files.recorded import Files
+from playhead_instrumentation.runtime.attribution import readers
+from playhead_instrumentation.runtime.attribution.readers import THROUGH
+from playhead_instrumentation.runtime.patching import PATCHES
+from playhead_semconv.errors import PlayheadError
+
+log = logging.getLogger(__name__)
+
+_os_open: Final = os.open
+_os_close: Final = os.close
+
+# Beneath these frames the program's own opener may run.
+PLACES[__file__] = readers.PLACES[__file__] = THROUGH
+
+
+def opening(files: Files, live: Any, path: Any, flags: int, mode: int = 0o777, **kwargs: Any) -> int:
+    """See `os.open`."""
+    name = absolute(files, path, kwargs.get("dir_fd"))
+    if name is None or (name.startswith(PACKAGES) and not flags & _WRITING and not files.touched(name)):
+        return live(path, flags, mode, **kwargs)
+    if flags & _UNNAMED == _UNNAMED:
+        return _unnamed(files, live, path, name, flags, mode, kwargs)
+
+    def real(place: str | None, flags: int) -> int:
+        return live(path, flags, mode, **kwargs) if place is None else live(place, flags, mode)
+
+    return files.open(name, flags, mode, real)
+
+
+def _unnamed(
+    files: Files, live: Any, path: Any, name: str, flags: int, mode: int, kwargs: dict[str, Any]
+) -> int:
+    """A file that never has a name is nobody's business: it lies wherever the system lets it."""
+    made: list[int] = []
+
+    def real(place: str | None) -> bool:
+        made.append(live(path if place is None else place, flags, mode, **kwargs))
+        return True
+
+    files.query("tmpfile", name, real)
+    if not made:
+        made.append(os.memfd_create("unnamed"))
+    return made[0]
+
+
+_WRITING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_UNNAMED: Final = getattr(os, "O_TMPFILE", 1 << 62)
+
+
+def open_stream(
+    files: Files,
+    live: Any,
+    file: Any,
+    mode: Any = "r",
+    buffering: int = -1,
+    encoding: str | None = None,
+    errors: str | None = None,
+    newline: str | None = None,
+    closefd: bool = True,
+    opener: Any = None,
+) -> Any:
+    """See `open`."""
+    arguments = (mode, buffering, encoding, errors, newline, closefd)
+    if opener is not None or isinstance(file, int):
+        stream = live(file, *arguments, opener)
+    else:
+        reading = isinstance(mode, str) and not set(mode) & {"w", "a", "x", "+"}
+        name = covered(files, file) if reading else absolute(files, file)
+        if name is None:
+            return live(file, *arguments, opener)
+
+        def real(path: Any, flags: int) -> int:
+            return _opened(files, name, path, flags)
+
+        stream = live(file, *arguments, real)
+        if reading:
+            return stream
+    _settle_when_closed(files, stream, closefd)
+    return stream
+
+
+def _opened(files: Files, name: str, path: Any, flags: int) -> int:
+    """What `open` asks for its descriptor; where we fail while recording, the real one."""
+    made: list[int] = []
+
+    def really(place: str | None, flags: int) -> int:
+        made.append(_os_open(path if place is None else place, flags, 0o666))
+        return made[-1]
+
+    try:
+        return files.open(name, flags, 0o666, really)
+    except (OSError, PlayheadError):
+        raise
+    except Exception:
+        if not PATCHES.forgiving:
+            raise
+        log.debug("playhead failed while a file was opened", exc_info=True)
+    return made[0] if made else really(None, flags)
+
+
+def _settle_when_closed(files: Files, stream: Any, closefd: bool) -> None:
+    """Have `Files.closing` called by what closes the file, whatever layer of the stream is closed.
+
+    The raw file closes through its attribute ``close``, also when it is collected. What stands there
+    holds it until then where it has layers above it, which close it when they are collected; held where
+    it has none, it would be collected later than before.
+    """
+    try:
+        fd = stream.fileno()
+    except (OSError, ValueError, AttributeError):
+        return
+    if not closefd or files.folder_of(fd) is None:
+        return
+    raw = getattr(stream, "buffer", stream)
+    raw = getattr(raw, "raw", raw)
+    if not isinstance(raw, io.FileIO):
+        return
+    reach = weakref.ref(raw) if raw is stream else functools.partial(_itself, raw)
+    cast("Any", raw).close = _settling_close(files, fd, reach)
+
+
+def _itself(raw: io.FileIO) -> io.FileIO:
+    return raw
+
+
+def _settling_close(files: Files, fd: int, reach: Callable[[], io.FileIO | None]) -> Callable[[], None]:
+    # Bound here, for it may run when the interpreter has cleared its modules.
+    really, close_fd = io.FileIO.close, _os_close
+    left = [fd]
+
+    def close() -> None:
+        raw = reach()
+        if left and not (raw is not None and raw.closed):
+            try:
+                files.closing(left.pop())
+            except Exception:
+                log.debug("playhead failed while a file was closed", exc_info=True)
+            if raw is None:
+                close_fd(fd)
+        if raw is not None:
+            vars(raw).pop("close", None)
+            really(raw)
+
+    return close
+
+
+def closing(original: Any) -> Any:
+    """See `os.close`."""
+
+    @functools.wraps(original)
+    def close(fd: Any) -> None:
+        try:
+            files = asked()
+            if files is not None and isinstance(fd, int) and files.folder_of(fd) is not None:
+                files.closing(fd)
+        except Exception:
+            if not PATCHES.forgiving:
+                raise
+            log.debug("playhead failed while a file was closed", exc_info=True)
+        original(fd)
+
+    return close

@@ -1,0 +1,523 @@
+"""The file system of a replay: a tape answers, and what is written goes to a scratch folder.
+
+What the program asks is answered as it was, by lane, question and path. Only what this run has done in
+another way than the recorded one is answered from the scratch folder, and what the tape does not know
+is refused: the real disk is not asked.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import errno
+import os
+import shutil
+import stat
+import tempfile
+import threading
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from playhead_instrumentation.driver.unused import Shelf
+from playhead_instrumentation.host.files.recorded import (
+    DATABASE,
+    Effects,
+    Files,
+    Handle,
+    Real,
+    Written,
+    how_of,
+    opening,
+)
+from playhead_instrumentation.host.files.workspace import LIMIT_BYTES, Workspace
+from playhead_instrumentation.host.sqlite import databases
+from playhead_instrumentation.redaction import Redactor
+from playhead_instrumentation.runtime import lanes
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import TapeError, WorldBlocked
+from playhead_semconv.facts import Content, Fact, Fidelity, digest_of
+from playhead_semconv.tape.indexed_tapes import IndexedTape
+from playhead_semconv.tape.protocols import Sink
+
+_decode: Final = msgspec.msgpack.Decoder().decode
+_os_open: Final = os.open
+_os_close: Final = os.close
+_getcwd: Final = os.getcwd
+
+OWN_MODE: Final = stat.S_IRUSR | stat.S_IWUSR
+
+
+_scratches: Final[list[tuple[int, str]]] = []
+"""Each with the process that made it."""
+
+
+@atexit.register
+def _remove_scratches() -> None:
+    """From here, where it is not the program that deletes; registered early, and so done late."""
+    for process, scratch in _scratches:
+        if process == os.getpid():
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+class FileBlocked(WorldBlocked, FileNotFoundError):
+    """A file that the tape does not know. An `OSError`, as a program expects of files."""
+
+    def __init__(self, op: str, path: str, cause: str = "") -> None:
+        WorldBlocked.__init__(
+            self,
+            f"the replay does not let the program {op} {path}",
+            cause=cause or "nothing on the tape answers it",
+        )
+        self.errno = errno.ENOENT
+        self.strerror = self.what
+        self.filename = path
+
+    __str__ = WorldBlocked.__str__
+
+
+class PlayedFiles(Files):
+    """Answers from a tape. Safe from any thread."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        redactor: Redactor,
+        declare: Callable[[lanes.Lane], None],
+        effect: Effects,
+        tape: IndexedTape,
+        workspace: Workspace,
+        scratch: str = "",
+        limit_bytes: int = LIMIT_BYTES,
+    ) -> None:
+        """``scratch``: an empty folder for what is written; by default one of its own."""
+        if not scratch:
+            scratch = tempfile.mkdtemp(prefix="playhead-scratch-")
+            _scratches.append((os.getpid(), scratch))
+        self.scratch = scratch
+        self._tree = os.path.join(scratch, "tree")
+        self._store = os.path.join(scratch, "contents")
+        for folder in (self._tree, self._store):
+            os.makedirs(folder, exist_ok=True)
+        self._tape = tape
+        self._instance = sink.instance
+        self._lock = threading.Lock()
+        self._answers: Shelf[str] = Shelf()
+        """Numbers of facts, by question."""
+        self._last: dict[str, int] = {}
+        self._other: set[str] = set()
+        """Where this run has written or changed what the recorded one has not."""
+        self._hollow: set[str] = set()
+        """Of whose beginning only the length is known."""
+        self._cwd = ""
+        self._over = False
+        self._contents_told: dict[Any, int] = {}
+        """The facts that tell what large files held, by the number that stands with the opening."""
+        for fact in tape.named(e.PLAYHEAD_READ, e.PLAYHEAD_EFFECT):
+            question = _question(fact)
+            if question.startswith("content "):
+                self._contents_told[fact.attributes.get(a.PLAYHEAD_FILE_CONTENT, 0)] = fact.seq
+            elif question:
+                self._answers.put(fact.seq, question, fact.lane)
+        workspace = workspace.placed(self.place, self._other.add)
+        super().__init__(sink, redactor, declare, effect, workspace, limit_bytes)
+
+    def at_end(self) -> None:
+        """The process ends: it may still write, to the scratch folder, and that is not heard."""
+        super().at_end()
+        self._over, self.ended = True, False
+
+    def place(self, path: str) -> str:
+        """Where an absolute path lies in the scratch folder."""
+        return f"{self._tree}{path}"
+
+    def cwd(self) -> str:
+        """The folder in which the program works, as it knows it."""
+        return self._cwd or _getcwd()
+
+    def moved(self, path: str) -> None:
+        """The program works in this folder now, as far as it knows."""
+        self._cwd = path
+
+    def touched(self, path: str) -> bool:
+        """Whether it is in the scratch folder, or was deleted otherwise than recorded."""
+        return path in self._other or os.path.lexists(self.place(path))
+
+    def query(self, op: str, path: str, real: Real) -> Any:
+        """See `Files.query`."""
+        if self._unheard:
+            return self._own(path, real)
+        fact, fidelity = self._answer(op, path)
+        if fact is not None and path not in self._other:
+            value = self._play(op, path, fact, fidelity)
+            listed = self._other and op in ("listdir", "scandir")
+            return self._merged(path, value) if listed else value
+        if not self.touched(path):
+            raise self._blocked(op, path)
+        try:
+            value = self._own(path, real)
+        except OSError as problem:
+            failed = {a.PLAYHEAD_FILE_ERROR: problem.errno or 0}
+            self._read(op, path, None, failed, fidelity=Fidelity.LIVE)
+            raise
+        self._read(op, path, msgspec.msgpack.encode(value), {}, fidelity=Fidelity.LIVE)
+        return value
+
+    def _merged(self, folder: str, entries: list[Any]) -> list[Any]:
+        """A recorded listing, with what this run has made or deleted there otherwise."""
+        for path in sorted(one for one in self._other if os.path.dirname(one) == folder):
+            name = os.path.basename(path)
+            there: list[Any] = [one for one in entries if name in (one, one[0])]
+            exists = os.path.lexists(self.place(path))
+            if exists and not there:
+                kind = stat.S_IFMT(os.lstat(self.place(path)).st_mode)
+                named = bool(entries) and isinstance(entries[0], str)
+                entries = [*entries, name if named else [name, kind]]
+            elif there and not exists:
+                entries = [one for one in entries if one not in there]
+        return entries
+
+    def change(self, op: str, path: str, real: Real, to: str = "") -> None:
+        """See `Files.change`."""
+        if self._unheard:
+            return self._make(op, path, real, to, known=self.touched(path))
+        fact, fidelity = self._answer(op, path, to)
+        if fact is not None and a.PLAYHEAD_FILE_ERROR in fact.attributes:
+            return self._play(op, path, fact, fidelity, to)
+        if fact is None and op not in MAKING and not self.touched(path):
+            raise self._blocked(op, path, to)
+        if fact is None:
+            self._make(op, path, real, to, known=True)
+            self._other.update(one for one in (path, to) if one.startswith("/"))
+        else:
+            with contextlib.suppress(OSError):
+                self._make(op, path, real, to, known=True)
+            if op == "rename":
+                for these in (self._other, self._hollow):
+                    if path in these:
+                        these.discard(path)
+                        these.add(to)
+        return self._did(op, path, {}, None, to)
+
+    def open(self, path: str, flags: int, mode: int, real: Callable[[str | None, int], int]) -> int:
+        """See `Files.open`."""
+        how = how_of(flags)
+        if self._unheard:
+            own = how != "open" or self.touched(path)
+            if own:
+                self._parent(path)
+            return _named(path, lambda: real(self.place(path) if own else None, flags))
+        self._after_fork()
+        fact, fidelity = self._answer(opening(how), path)
+        if fact is not None and a.PLAYHEAD_FILE_ERROR in fact.attributes:
+            self._play(opening(how), path, fact, fidelity)
+        if fact is None and not (how in ("write", "append") or self.touched(path)):
+            raise self._blocked(how, path)
+        if path in self._hollow and how in ("open", "update") and fact is None:
+            raise self._blocked(how, path, cause="only what was appended to it is on the tape")
+        values = {} if fact is None else _values(fact)
+        if fact is not None and stat.S_ISDIR(values[a.PLAYHEAD_FILE_MODE]):
+            fd = self._open_folder(path, flags)
+        elif fact is None or path in self._other:
+            fd = self._open_own(path, flags, mode, real)
+            values, fidelity = self._looks(path, fd, how), Fidelity.LIVE
+        elif not stat.S_ISREG(values[a.PLAYHEAD_FILE_MODE]):
+            raise self._blocked(how, path, cause="it was no file, but a device or a pipe")
+        elif how == "open":
+            fd = _os_open(self._content_file(path, fact), flags)
+        else:
+            fd = self._open_laid(path, flags, mode, real, fact)
+        held = None if fact is None else self._told(fact).body
+        body = None if held is None else Content(held.digest, held.size)
+        self._handles.pop(fd, None)
+        if how != "open" and stat.S_ISREG(os.fstat(fd).st_mode):
+            there = a.PLAYHEAD_FILE_OFFSET in values
+            start = values.get(a.PLAYHEAD_FILE_OFFSET, 0)
+            # As when it was recorded: what a large file held was not known when it was closed.
+            large = a.PLAYHEAD_FILE_CONTENT in values
+            before = b"" if body is None or large else body.digest
+            self._handles[fd] = Handle(path, fd, how if there else "write", start, before)
+        self._read(opening(how), path, body, values, fidelity=fidelity)
+        return fd
+
+    def database(self, path: str) -> str | None:
+        """See `Files.database`. Never the real one: SQLite would change it."""
+        self._parent(path)
+        place = self.place(path)
+        if self._unheard:
+            return place
+        fact, fidelity = self._answer(DATABASE, path)
+        if fact is None and not self.touched(path):
+            raise self._blocked("open", path, cause="nothing on the tape says what this database holds")
+        if fact is None or path in self._other:
+            self._read(DATABASE, path, None, {}, fidelity=Fidelity.LIVE)
+            return place
+        values = _values(fact)
+        error = fact.attributes.get(a.PLAYHEAD_FILE_ERROR, 0)
+        if error:
+            values = {a.PLAYHEAD_FILE_ERROR: error}
+            if error != errno.ENOENT:
+                place = os.path.join(self._store, "nowhere", "database")
+            else:
+                databases.remove(place)
+                self.databases.holds(path, digest_of(b""))
+        elif fact.body is not None:
+            data = self._tape.read(fact.body)
+            databases.lay(data, place, values[a.PLAYHEAD_FILE_MODE], values[a.PLAYHEAD_FILE_MTIME_NS])
+            self.databases.holds(path, digest_of(data))
+        elif values:
+            raise self._blocked("open", path, cause="it was too large to be kept, or busy")
+        body = None if fact.body is None else Content(fact.body.digest, fact.body.size)
+        self._read(DATABASE, path, body, values, fidelity=fidelity)
+        return place
+
+    def _looks(self, path: str, fd: int, how: str) -> dict[str, Any]:
+        found = os.fstat(fd)
+        if stat.S_ISDIR(found.st_mode):
+            self._folders[fd] = path
+        values = {a.PLAYHEAD_FILE_MODE: found.st_mode, a.PLAYHEAD_FILE_SIZE: found.st_size}
+        if how in ("append", "update"):
+            values[a.PLAYHEAD_FILE_OFFSET] = found.st_size
+        return values
+
+    def _open_folder(self, path: str, flags: int) -> int:
+        os.makedirs(self.place(path), exist_ok=True)
+        fd = _os_open(self.place(path), flags)
+        self._folders[fd] = path
+        return fd
+
+    def _open_own(self, path: str, flags: int, mode: int, real: Callable[[str | None, int], int]) -> int:
+        if flags & os.O_CREAT:
+            self._parent(path)
+            if not os.path.lexists(self.place(path)):
+                self._other.add(path)
+                if how_of(flags) == "append":
+                    self._hollow.add(path)
+        return _named(path, lambda: real(self.place(path), flags))
+
+    def _open_laid(
+        self,
+        path: str,
+        flags: int,
+        mode: int,
+        real: Callable[[str | None, int], int],
+        fact: Fact,
+    ) -> int:
+        """Open for writing, over what was there when it was recorded."""
+        self._parent(path)
+        place, how = self.place(path), how_of(flags)
+        size = fact.attributes.get(a.PLAYHEAD_FILE_OFFSET)
+        if size is None or how == "write":
+            # It was not there, or is emptied.
+            if flags & os.O_EXCL or size is None:
+                with contextlib.suppress(OSError):
+                    os.unlink(place)
+            self._hollow.discard(path)
+        elif how == "update":
+            self._lay(self._content_file(path, fact), place)
+            self._hollow.discard(path)
+        elif not os.path.exists(place) or os.stat(place).st_size != size:
+            fd = _os_open(place, os.O_CREAT | os.O_WRONLY, OWN_MODE)
+            os.ftruncate(fd, size)
+            _os_close(fd)
+            self._hollow.add(path)
+        return _named(path, lambda: real(place, flags | os.O_CREAT))
+
+    def _lay(self, source: str, place: str) -> None:
+        """In place, as others may have it open."""
+        if os.path.exists(place):
+            with open(source, "rb") as file, open(place, "rb") as there:
+                if digest_of(file.read()) == digest_of(there.read()):
+                    return
+        shutil.copyfile(source, place)
+        os.chmod(place, OWN_MODE)
+
+    def _content_file(self, path: str, fact: Fact) -> str:
+        """A file with the recorded content, and the time at which that was written."""
+        values, fact = fact.attributes, self._told(fact)
+        if fact.body is None:
+            digest = fact.attributes.get(a.PLAYHEAD_FILE_DIGEST)
+            if digest is None:
+                why = fact.attributes.get(a.PLAYHEAD_FILE_UNKEPT)
+                return self._alike_file(path, values, str(why))
+            return self._same_file(path, str(digest))
+        mtime_ns = int(values.get(a.PLAYHEAD_FILE_MTIME_NS, 0))
+        name = os.path.join(self._store, f"{fact.body.digest.hex()}-{mtime_ns}")
+        with self._lock:
+            if not os.path.exists(name):
+                own = os.path.join(self._store, fact.body.digest.hex())
+                if os.path.exists(own):
+                    shutil.copyfile(own, name)
+                else:
+                    try:
+                        data = self._tape.read(fact.body)
+                    except TapeError as problem:
+                        raise FileBlocked("open", path, str(problem)) from None
+                    with open(name, "wb") as file:
+                        file.write(data)
+                os.utime(name, ns=(mtime_ns, mtime_ns))
+        return name
+
+    def _told(self, fact: Fact) -> Fact:
+        """The fact that tells what the file held that ``fact`` opened; that one itself if none does."""
+        number = fact.attributes.get(a.PLAYHEAD_FILE_CONTENT)
+        seq = None if number is None else self._contents_told.get(number)
+        return (None if seq is None else self._tape.fact(seq)) or fact
+
+    def _alike_file(self, path: str, values: dict[str, Any], why: str) -> str:
+        """The real file, where it has the size and the time of the one whose content was not kept."""
+        try:
+            found = os.stat(path)
+        except OSError:
+            looks = "it is not there any more"
+        else:
+            if (found.st_size, found.st_mtime_ns) == (
+                values.get(a.PLAYHEAD_FILE_SIZE),
+                values.get(a.PLAYHEAD_FILE_MTIME_NS),
+            ):
+                return path
+            looks = "the file that is there now has another size or time"
+        reason = UNKEPT.get(why, UNKEPT["ended"])
+        cause = f"its content is not on the tape ({reason}), and {looks}"
+        raise self._blocked("open", path, cause=cause)
+
+    def _same_file(self, path: str, digest: str) -> str:
+        """The real file, where it is still the one that was too large to be kept."""
+        try:
+            import blake3
+
+            with open(path, "rb") as file:
+                hasher = blake3.blake3()
+                while piece := file.read(1 << 20):
+                    hasher.update(piece)
+        except OSError:
+            hasher = None
+        if hasher is None or hasher.hexdigest() != digest:
+            raise self._blocked(
+                "open", path, cause="it was too large to be kept, and is not there as it was"
+            )
+        return path
+
+    def _written(self, handle: Handle) -> Written | None:
+        written = super()._written(handle)
+        if written is None:
+            return None
+        op, content, values = written
+        fact, _ = self._answer(op, handle.path)
+        recorded = None if fact is None else fact.body or fact.attributes.get(a.PLAYHEAD_FILE_DIGEST)
+        if isinstance(recorded, Content) and content is not None and recorded.digest == content.digest:
+            if values.get(a.PLAYHEAD_REDACTED_COUNT) and op == "write":
+                self._keep_own(handle, content.digest)
+        elif recorded is None or recorded != values.get(a.PLAYHEAD_FILE_DIGEST):
+            self._other.add(handle.path)
+        return written
+
+    def _keep_own(self, handle: Handle, digest: bytes) -> None:
+        """What the program wrote, before its credentials were taken out, for when it reads it back."""
+        own = f"/proc/self/fd/{handle.fd}"
+        with contextlib.suppress(OSError):
+            source = own if os.path.exists(own) else self.place(handle.path)
+            shutil.copyfile(source, os.path.join(self._store, digest.hex()))
+
+    @property
+    def _unheard(self) -> bool:
+        """Whether the tape says nothing of who asks: a finalizer, machinery, the child of a fork."""
+        return self._over or self.quiet or self._sink.instance != self._instance
+
+    def _own(self, path: str, real: Real) -> Any:
+        return _named(path, lambda: real(self.place(path) if self.touched(path) else None))
+
+    def _make(self, op: str, path: str, real: Real, to: str, known: bool) -> None:
+        self._parent(path)
+        if op in ("rename", "link") and to.startswith("/"):
+            self._parent(to)
+        _named(path, lambda: real(self.place(path)))
+
+    def _parent(self, path: str) -> None:
+        with contextlib.suppress(OSError):
+            os.makedirs(os.path.dirname(self.place(path)), exist_ok=True)
+
+    def _answer(self, op: str, path: str, to: str = "") -> tuple[Fact | None, Fidelity]:
+        """The next recording of this question: of this lane, else of another, else the last again."""
+        question = f"{op} {self._target(path, to)}"
+        with self._lock:
+            found = self._answers.take(question, lanes.current().hash)
+            if found is not None:
+                self._last[question], of_lane = found
+                return self._tape.fact(found[0]), Fidelity.EXACT if of_lane else Fidelity.MOVED
+            last = self._last.get(question)
+            if last is not None and not self.touched(path):
+                return self._tape.fact(last), Fidelity.LIVE
+        return None, Fidelity.LIVE
+
+    def _play(self, op: str, path: str, fact: Fact, fidelity: Fidelity, to: str = "") -> Any:
+        """The recorded answer, once more on the tape of this run."""
+        number = fact.attributes.get(a.PLAYHEAD_FILE_ERROR)
+        if number is not None:
+            failed = {a.PLAYHEAD_FILE_ERROR: number}
+            self._read(op, path, None, failed, to, fidelity)
+            raise OSError(number, os.strerror(number), path)
+        data = b"" if fact.body is None else self._tape.read(fact.body)
+        self._read(op, path, data, {}, to, fidelity)
+        return _decode(data)
+
+    def _blocked(self, op: str, path: str, to: str = "", cause: str = "") -> FileBlocked:
+        self._effect(f"file.{op}", self._target(path, to), fidelity=Fidelity.BLOCKED)
+        return FileBlocked(op, path, cause)
+
+
+UNKEPT: Final = {
+    "changed": "it was changed while it was read",
+    "budget": "more was opened than is read behind the program's back",
+    "busy": "too many large files were opened at once",
+    "unreadable": "it could not be opened again",
+    "ended": "the process ended before it was read",
+}
+"""What the reasons mean for which a content was not kept."""
+
+MAKING: Final = frozenset(("mkdir", "symlink", "mkfifo"))
+"""What can be done where nothing lies."""
+
+
+def _question(fact: Fact) -> str:
+    """What a fact of a tape answers, as ``stat ./a.txt``; empty where it is of another boundary."""
+    at = fact.attributes
+    if fact.name == e.PLAYHEAD_READ:
+        kind = str(at.get(a.PLAYHEAD_READ_KIND, ""))
+        return kind[len("file/") :] if kind.startswith("file/") else ""
+    if fact.name == e.PLAYHEAD_EFFECT:
+        kind = str(at.get(a.PLAYHEAD_EFFECT_KIND, ""))
+        if kind.startswith("file."):
+            return f"{kind[len('file.') :]} {at.get(a.PLAYHEAD_EFFECT_TARGET, '')}"
+    return ""
+
+
+def _values(fact: Fact) -> dict[str, Any]:
+    return {name: value for name, value in fact.attributes.items() if name in KEPT}
+
+
+KEPT: Final = frozenset(
+    (
+        a.PLAYHEAD_FILE_MODE,
+        a.PLAYHEAD_FILE_SIZE,
+        a.PLAYHEAD_FILE_MTIME_NS,
+        a.PLAYHEAD_FILE_OFFSET,
+        a.PLAYHEAD_FILE_DIGEST,
+        a.PLAYHEAD_FILE_CONTENT,
+        a.PLAYHEAD_FILE_UNKEPT,
+    )
+)
+
+
+def _named(path: str, do: Callable[[], Any]) -> Any:
+    """What ``do`` gives; an error of it names the path that the program knows."""
+    try:
+        return do()
+    except OSError as problem:
+        if problem.filename is not None:
+            problem.filename = path
+            if problem.filename2 is not None:
+                problem.filename2 = None
+        raise

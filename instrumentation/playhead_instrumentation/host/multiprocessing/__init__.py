@@ -1,0 +1,1 @@
+"""What processes of `multiprocessing` tell each other."""

@@ -1,0 +1,140 @@
+"""What one process of a run learns from another: a message, that one is there, that a lock is free.
+
+Each is an exchange of kind ``pipe``. What it brought stands on the tape of whoever learned it, so a
+replay of that process needs no other: nothing goes through a pipe then, and no lock is held.
+"""
+
+from __future__ import annotations
+
+import _thread
+import errno
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+from playhead_instrumentation.driver.call import Call
+from playhead_instrumentation.driver.exceptions import again, record_of
+from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.runtime import lanes
+from playhead_instrumentation.session.session import Session, current
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import WorldBlocked
+
+KIND: Final = "pipe"
+
+log = logging.getLogger(__name__)
+
+
+class PipeBlocked(WorldBlocked, PermissionError):
+    """Nothing tells what another process said. An `OSError`, as a program expects of a pipe."""
+
+    def __init__(self, key: str, why: str) -> None:
+        WorldBlocked.__init__(self, f"the replay does not answer {key} between processes", cause=why)
+        self.errno = errno.EACCES
+        self.strerror = self.what
+
+    __str__ = WorldBlocked.__str__
+
+
+def recording() -> Session | None:
+    """The session, where what this lane asks of another process is recorded."""
+    session = current()
+    if session is None or lanes.current() in (lanes.SHADOW, lanes.GC):
+        return None
+    return session
+
+
+def stay() -> None:
+    """Wait until the process is gone, in a thread that goes with it."""
+    if threading.current_thread().daemon:
+        forever = _thread.allocate_lock()
+        forever.acquire()
+        with lanes.Outside():
+            forever.acquire()
+
+
+def answered(
+    session: Session,
+    key: str,
+    live: Callable[[], bytes | None],
+    body: bytes = b"",
+    *,
+    writes: bool = False,
+) -> bytes | None:
+    """What ``live`` gives, or what it gave when recorded; raises what it raised.
+
+    ``body``: what makes it another; ``writes``: it tells another process something.
+    `PipeBlocked` where no tape answers.
+    """
+    if session.driver.ending and not session.driver.fenced:
+        return live()
+    try:
+        session.settle()
+        call = session.driver.open(KIND, key, body, {}, effect="write" if writes else "read")
+    except Exception as problem:
+        log.debug("playhead could not record a message between processes", exc_info=True)
+        if session.driver.closed:
+            raise PipeBlocked(key, "it could not be looked up on the tape") from problem
+        return live()
+    verdict = call.verdict
+    if isinstance(verdict, Refused):
+        call.end("error", None, record_of(verdict.error, str))
+        raise PipeBlocked(key, verdict.error.cause or verdict.error.what) from None
+    # Raised here in both cases: a program that prints the traceback prints the same.
+    if isinstance(verdict, Played):
+        data, error = _again(session, call, verdict)
+    else:
+        data, error = _live(session, call, live)
+    if error is not None:
+        raise error.with_traceback(None)
+    return data
+
+
+Outcome: TypeAlias = tuple[bytes | None, BaseException | None]
+
+
+def _live(session: Session, call: Call, live: Callable[[], bytes | None]) -> Outcome:
+    try:
+        with lanes.Outside():
+            data = live()
+    except Exception as error:
+        at = call.arrive().wait()
+        if not session.driver.ending:
+            call.end("error", at, record_of(error, session.redactor.text))
+        return None, error
+    except BaseException:
+        call.end("abandoned")
+        raise
+    at = call.arrive().wait()
+    if session.driver.ending:
+        return data, None
+    if data is None or len(data) > session.settings.file_limit_bytes:
+        withheld = {} if data is None else {a.PLAYHEAD_PIPE_WITHHELD_BYTES: len(data)}
+        call.end("complete", at, values=withheld)
+        return data, None
+    call.scrub = session.redactor.response("", "")
+    call.part(data, at)
+    call.end("complete")
+    return data, None
+
+
+def _again(session: Session, call: Call, played: Played) -> Outcome:
+    end = played.exchange.end
+    values: dict[str, Any] = {} if end is None else dict(end.values)
+    if size := values.get(a.PLAYHEAD_PIPE_WITHHELD_BYTES):
+        error = PipeBlocked(played.exchange.ask.key, f"{size} bytes were too many to keep")
+        call.exhausted(error)
+        call.end("error", None, record_of(error, str))
+        return None, error
+    at = call.arrive(1).wait()
+    if end is None or session.driver.ending:
+        stay()  # the process ends, as it did when nothing had come
+    if played.exchange.parts:
+        data = played.part(0)
+        call.part(data, at)
+        call.end("complete")
+        return data, None
+    raised = None if end is None else end.error
+    call.end("complete" if raised is None else "error", at, raised)
+    return None, None if raised is None else again(raised, OSError)

@@ -1,0 +1,153 @@
+"""Connections that no other boundary answers: effects of a recording, refused at replay.
+
+An audit hook sees every socket that Python opens, whoever does it. What a boundary, a tool or an
+exporter does beneath itself is not looked at. Libraries that connect in C raise no event:
+`semconv.process.module_coverage` knows them by name.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import logging
+import os
+import sys
+from typing import Any, Final, cast
+
+from opentelemetry.instrumentation.utils import is_instrumentation_enabled
+
+from playhead_instrumentation.runtime import lanes
+from playhead_instrumentation.runtime.attribution.callers import Caller, caller
+from playhead_instrumentation.runtime.patching import Patches
+from playhead_instrumentation.session.session import Session, current
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import WorldBlocked
+from playhead_semconv.facts import Fidelity
+from playhead_semconv.process.module_coverage import unseen
+
+log = logging.getLogger(__name__)
+
+ADDRESS_AT: Final = {
+    "socket.connect": 1,
+    "socket.sendto": 1,
+    "socket.sendmsg": 1,
+    "socket.getaddrinfo": 0,
+    "socket.gethostbyname": 0,
+    "socket.gethostbyaddr": 0,
+}
+"""Audit event → which of its arguments says where to."""
+
+NAMES: Final = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr")
+"""Those that ask for a name."""
+
+DATAGRAMS: Final = ("socket.sendto", "socket.sendmsg")
+"""Those that may come often: on a tape of a recording once per target and lane."""
+
+
+class NetworkBlocked(WorldBlocked, PermissionError):
+    """A socket that the tape does not answer. An `OSError`, as a program expects of the network."""
+
+    def __init__(self, target: str, who: Caller | None = None) -> None:
+        who = who or Caller()
+        place = f"{who.place}: " if who.place else ""
+        known = unseen(who.library) if who.library else None
+        missing = "it" if known is None else known.missing
+        WorldBlocked.__init__(
+            self,
+            f"the replay does not let {who.library or 'the program'} reach {target}",
+            cause=f"{place}nothing on the tape answers it, no boundary records {missing}",
+            hint="mark the function that does it with @playhead.tool and record again",
+        )
+        self.errno = errno.EACCES
+        self.strerror = self.what
+
+    __str__ = WorldBlocked.__str__
+
+
+def watch(patches: Patches, session: Session) -> None:
+    """Put on the tape what connects; block it, where only a tape may answer."""
+    _install()
+    _sent.clear()
+
+
+_sent: set[tuple[int, str]] = set()
+"""Lanes and targets of datagrams."""
+
+
+@functools.cache
+def _install() -> None:
+    # It cannot be taken out again.
+    sys.addaudithook(_audit)
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if event not in ADDRESS_AT:
+        return
+    session = current()
+    if session is None:
+        return
+    if session.driver.fenced:
+        if arguments[ADDRESS_AT[event]] is not None and not _own():
+            _refuse(session, event, arguments)
+        return
+    try:
+        if arguments[ADDRESS_AT[event]] is None:
+            return
+        lane = lanes.current()
+        if lane is lanes.SHADOW or _own() or not is_instrumentation_enabled():
+            return
+        target = _target(event, arguments)
+        if event in DATAGRAMS:
+            if (lane.hash, target) in _sent:
+                return
+            _sent.add((lane.hash, target))
+        kind = "dns" if event in NAMES else "socket"
+        _noted(session, kind, target, caller(2), None)
+    except Exception:
+        log.debug("playhead could not record a connection", exc_info=True)
+
+
+def _refuse(session: Session, event: str, arguments: tuple[Any, ...]) -> None:
+    allowed = session.driver.allowed
+    # At replay only what runs for real, because the user said so, is in the shadow.
+    if lanes.current() is lanes.SHADOW and allowed:
+        return
+    target, who = _target(event, arguments), caller(3)
+    if allowed.reaches(_host(target)):
+        _noted(session, "dns" if event in NAMES else "socket", target, who, Fidelity.LIVE)
+        return
+    _noted(session, "socket", target, who, Fidelity.BLOCKED)
+    raise NetworkBlocked(target, who)
+
+
+def _noted(session: Session, kind: str, target: str, who: Caller, fidelity: Fidelity | None) -> None:
+    found = {a.PLAYHEAD_EFFECT_LIBRARY: who.library, a.PLAYHEAD_EFFECT_PLACE: who.place}
+    session.driver.effect(
+        kind,
+        session.redactor.text(target),
+        fidelity=fidelity,
+        attributes={name: value for name, value in found.items() if value},
+    )
+
+
+def _target(event: str, arguments: tuple[Any, ...]) -> str:
+    """``host:port``, or the path of a socket file."""
+    address = arguments[:2] if event == "socket.getaddrinfo" else arguments[ADDRESS_AT[event]]
+    if not isinstance(address, tuple):
+        return os.fsdecode(address) if isinstance(address, bytes) else str(address)
+    host, *port = cast("tuple[Any, ...]", address)[:2]
+    name = host.decode("ascii", "replace") if isinstance(host, bytes) else str(host)
+    return f"{name}:{_text(port[0])}" if port and port[0] else name
+
+
+def _text(port: object) -> str:
+    return port.decode("ascii", "replace") if isinstance(port, bytes) else str(port)
+
+
+def _host(target: str) -> str:
+    host, colon, port = target.rpartition(":")
+    return host if colon and port.isdigit() else target
+
+
+def _own() -> bool:
+    return lanes.in_own_thread()

@@ -1,0 +1,142 @@
+"""Processes of asyncio: what an event loop brings of them.
+
+asyncio starts its children through `subprocess.Popen`, and reads their pipes with ``os.read``. Met here
+are the end of a child, and, at a replay, everything that the loop would bring: a task brings it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from types import ModuleType
+from typing import Any
+
+from playhead_instrumentation.host.process import popen as process_popen
+from playhead_instrumentation.host.process.exchange import Child, stream_of
+from playhead_instrumentation.runtime.lanes import Outside, Shadow
+from playhead_instrumentation.runtime.patching import PATCHES, required
+
+NUMBERS = {"stdin": 0, "stdout": 1, "stderr": 2}
+
+log = logging.getLogger(__name__)
+
+
+def patch(module: ModuleType) -> None:
+    """Patch the transports."""
+    owner: Any = required(module, "BaseSubprocessTransport")
+    for name in ("__init__", "_connect_pipes", "_process_exited"):
+        required(owner, name)
+    PATCHES.around(owner, "__init__", _init)
+    PATCHES.around(owner, "_connect_pipes", _connect_pipes)
+    PATCHES.around(owner, "_process_exited", _process_exited)
+
+
+def _init(init: Any, transport: Any, *args: Any, **kwargs: Any) -> None:
+    with process_popen.InEventLoop():
+        init(transport, *args, **kwargs)
+
+
+async def _connect_pipes(connect_pipes: Any, transport: Any, *args: Any) -> None:
+    await connect_pipes(transport, *args)
+    child = _of(transport)
+    if child is not None and child.played is not None:
+        with Shadow():
+            child.feeder = asyncio.create_task(_feed(transport, child))
+
+
+def _process_exited(process_exited: Any, transport: Any, returncode: int) -> None:
+    child = _of(transport)
+    if child is not None and child.played is None:
+        child.exited(returncode, in_turn=True)
+    process_exited(transport, returncode)
+
+
+def patch_watchers(module: ModuleType) -> None:
+    """Patch every class that waits for the ends of children."""
+    owners: list[Any] = list(vars(module).values())
+    for owner in owners:
+        if isinstance(owner, type) and "add_child_handler" in vars(owner):
+            PATCHES.around(owner, "add_child_handler", _add_child_handler)
+            if "Threaded" in owner.__name__ and hasattr(owner, "_do_waitpid"):
+                PATCHES.around(owner, "_do_waitpid", _do_waitpid)
+
+
+def _add_child_handler(add: Any, watcher: Any, pid: int, callback: Any, *args: Any) -> Any:
+    child = _of(args[0]) if args and hasattr(args[0], "_proc") else None
+    if child is not None and child.played is not None:
+        return None  # nobody is there to be waited for
+    with Shadow():
+        return add(watcher, pid, callback, *args)
+
+
+def _do_waitpid(wait: Any, watcher: Any, *args: Any) -> None:
+    with Outside():
+        wait(watcher, *args)
+
+
+def _of(transport: Any) -> Child | None:
+    popen = getattr(transport, "_proc", None)
+    return None if popen is None or not hasattr(popen, "__dict__") else process_popen.of(popen)
+
+
+async def _feed(transport: Any, child: Child) -> None:
+    """Bring what is recorded of a child, in its order."""
+    assert child.played is not None
+    recorded = child.played.exchange
+    try:
+        for index, part in enumerate(recorded.parts):
+            stream = stream_of(part)
+            if stream in ("stdout", "stderr"):
+                await _exit_before(transport, child, part.delivery)
+                child.answers()
+                at = await child.call.arrive(index + 1)
+                data = child.took(index, at)
+                _bring(transport, child, stream, data)
+        if child.observed and recorded.end is not None and recorded.end.how == "complete":
+            # That a stream came to its end was not recorded.
+            _bring(transport, child, "stdout", b"")
+            _bring(transport, child, "stderr", b"")
+        await _exit(transport, child)
+    except Exception as error:
+        _break(transport, error)
+
+
+async def _exit_before(transport: Any, child: Child, due: Any) -> None:
+    """The end of the child may come before what its pipes still hold."""
+    assert child.played is not None
+    end = child.played.exchange.end
+    if child.call.ended is not None or end is None or end.delivery is None or due is None:
+        return
+    if (end.delivery.batch, end.delivery.order) < (due.batch, due.order):
+        await _exit(transport, child)
+
+
+async def _exit(transport: Any, child: Child) -> None:
+    if child.call.ended is not None:
+        return
+    turn = child.exit_turn()
+    status = child.exits(await turn if turn is not None else None)
+    pipe = transport.get_pipe_transport(0)
+    child.far.let_go("stdin")
+    if pipe is not None and not pipe.is_closing():
+        pipe._read_ready()
+    transport._process_exited(status)
+
+
+def _bring(transport: Any, child: Child, stream: str, data: bytes) -> None:
+    pipe = transport.get_pipe_transport(NUMBERS[stream])
+    if pipe is None or pipe.is_closing():
+        return
+    if data:
+        pipe._protocol.data_received(data)
+        return
+    child.end_stream(stream)
+    pipe._read_ready()
+
+
+def _break(transport: Any, error: Exception) -> None:
+    """Nothing answers any more: the program gets ``error`` where it reads."""
+    log.debug("a replayed process is not answered to its end", exc_info=error)
+    for number in (1, 2):
+        if transport._protocol is not None and transport.get_pipe_transport(number) is not None:
+            transport._protocol.pipe_connection_lost(number, error)

@@ -1,0 +1,538 @@
+"""One child process: what it was asked, what the program learned of it, and what it did.
+
+An exchange of kind ``process``. Its parts are what the program learned, in the order in which it did:
+bytes of a stream, that a stream ended, that the child still ran. The end is its exit status, with what
+changed in the workspace meanwhile; pieces of a stream may follow it. The edges (`popen`,
+`pipes`, `asyncio_transport`, `os_calls`) only move the bytes.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import json
+import logging
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from playhead_instrumentation.boundaries.process import child_environment, unpatched
+from playhead_instrumentation.boundaries.process.blocked import ProcessBlocked
+from playhead_instrumentation.boundaries.process.observed import EXPIRED, KIND, asked
+from playhead_instrumentation.boundaries.process.words import Started
+from playhead_instrumentation.driver.exceptions import again, record_of
+from playhead_instrumentation.driver.gate import Turn
+from playhead_instrumentation.driver.verdict import Played, Refused
+from playhead_instrumentation.host.files.workspace import Change
+from playhead_instrumentation.host.process.far_ends import FarEnds
+from playhead_instrumentation.host.process.given_files import GivenFiles
+from playhead_instrumentation.host.process.stdin import Stdin
+from playhead_instrumentation.runtime import lanes
+from playhead_instrumentation.session.session import Session, current
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import Content, Delivery, EndedHow, Fidelity, Part
+
+if TYPE_CHECKING:
+    from playhead_instrumentation.boundaries.process.pipes import PipeEnd
+
+RUNNING = "status.running"
+STATUS = (RUNNING, EXPIRED)
+
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(list[Change]).decode
+
+ENDED_BY: Final = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+"""Signals by which a program ends a child that takes too long."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """A wait that was in vain."""
+
+    timeout: float
+    """As the program was told, in seconds."""
+
+
+def begin(session: Session, started: Started) -> Child | None:
+    """Ask the driver for a process; None when that failed and the world may answer.
+
+    `ProcessBlocked` where neither a tape nor the world answers.
+    """
+    try:
+        session.settle()
+        child = Child(session, started)
+    except Exception as problem:
+        log.debug("playhead could not record the start of a process", exc_info=True)
+        if session.driver.closed:
+            raise ProcessBlocked(started.key, "it could not be looked up on the tape") from problem
+        return None
+    child.admit()
+    return child
+
+
+class Child:
+    """What is known of one child process while it goes on. Safe from any thread."""
+
+    def __init__(self, session: Session, started: Started) -> None:
+        self.key = started.key
+        self.pid = 0
+        self.asynchronous = False
+        """Whether an event loop brings what comes from it."""
+        self.feeder: Any = None
+        """The task of its event loop, at replay."""
+        self.far: Final = FarEnds(self._drain)
+        """The other ends of its pipes, at replay."""
+        self.files: Final = GivenFiles(self)
+        self.beside = 0
+        """Pid of a fork that runs for real at a replay."""
+        self.terminal: PipeEnd | None = None
+        """Our end of the terminal that it runs on."""
+        self.own_group = False
+        """Whether it leads a process group."""
+        self.runs = False
+        """Whether it could be started."""
+        self.told: BaseException | None = None
+        """The last error by which the program learned that it waited in vain."""
+        self.refusal: ProcessBlocked | None = None
+        """At replay: why nothing answers any more."""
+        self._session = session
+        self._lock = threading.RLock()
+        self._ended: set[str] = set()
+        self._left: dict[str, bytes] = {}
+        self._scrubs: dict[str, Any] = {}
+        self._before: Any = None
+        self.signalled = False
+        """Whether the program has sent it a signal."""
+        self._unlooked = ""
+        self.call = asked(session, started)
+        session.opened(self)
+        verdict = self.call.verdict
+        self.played: Final = verdict if isinstance(verdict, Played) else None
+        self.observed: Final = self.played is not None and not session.has("processes.talk")
+        """At replay: whether the tape knows only what the program read of it, and its exit status."""
+        self._due: dict[str, deque[int]] = {}
+        self._stdin = Stdin(None if self.observed else self.played)
+        if self.played is not None:
+            for index, part in enumerate(self.played.exchange.parts):
+                self._due.setdefault(stream_of(part), deque()).append(index)
+        else:
+            files = session.driver.files if session.has("processes.talk") else None
+            self._before = None if files is None else files.look()
+
+    def admit(self) -> None:
+        """`ProcessBlocked` where nothing answers."""
+        verdict = self.call.verdict
+        if isinstance(verdict, Refused):
+            self.call.end("error", None, record_of(verdict.error, str))
+            self._session.closed(self)
+            raise ProcessBlocked(self.key, verdict.error.cause or verdict.error.what) from None
+        played = self.played
+        if played is not None and (unseen := played.exchange.ask.details.get(a.PLAYHEAD_PROCESS_UNSEEN)):
+            streams = " and ".join(map(str, unseen))
+            self.block(f"its {streams} went where no recording sees it")
+
+    def block(self, why: str) -> None:
+        """Nothing answers, although there is a recording: say so, and raise."""
+        error = self.refusal = ProcessBlocked(self.key, why)
+        self._session.driver.effect(KIND, f"{self.key}: {why}", fidelity=Fidelity.BLOCKED)
+        self._end("error", None, None)
+        raise error
+
+    @property
+    def passes(self) -> bool:
+        """Whether nothing is recorded of it any more: the session is over, or this is a fork of ours."""
+        return current() is not self._session or self.call.inherited
+
+    def environment(self, env: Any) -> Any:
+        """For a child that was to have ``env`` (None: ours): it is told where it was started."""
+        told = child_environment.environment(env, str(self.call.id))
+        return os.environ if told is None else told
+
+    def execs(self) -> AbstractContextManager[None]:
+        """For what forks only to become another program: that fork says nothing of itself."""
+        return self._session.process.forks("", execs=True)
+
+    # How it started
+
+    def failed(self, error: BaseException) -> None:
+        """It could not be started."""
+        at = self.call.arrive().wait() if isinstance(error, Exception) else None
+        record = record_of(error, self._session.redactor.text)
+        if isinstance(error, OSError) and error.errno is not None:
+            record.args[:] = [error.errno, error.strerror, _plain(error.filename)]
+        self.call.end("error", at, record)
+        self._session.closed(self)
+
+    def started(self, pid: int) -> None:
+        """It runs."""
+        self.pid, self.runs = pid, True
+        if pid:
+            CHILDREN[pid] = self
+        self.call.head({a.PROCESS_PID: pid}, None)
+
+    def start_again(self) -> int:
+        """At replay: the recorded pid; raises what was raised."""
+        assert self.played is not None
+        recorded = self.played.exchange
+        if not recorded.head:
+            end = recorded.end
+            if self.observed and (end is None or end.error is None):
+                told = 0 if end is None else int(end.values.get(a.PROCESS_PID, 0))
+                self.started(told or next(_pids))
+                return self.pid
+            if end is None or end.error is None:
+                self.block("its start was not recorded")
+                raise AssertionError
+            at = self.call.arrive().wait()
+            error = again(end.error, OSError)
+            self.call.end("error", at, end.error)
+            self._session.closed(self)
+            raise error
+        self.started(int(recorded.head[a.PROCESS_PID]))
+        return self.pid
+
+    # What it says
+
+    def read(self, stream: str, size: int, live: Callable[[int], bytes | None]) -> bytes | None:
+        """At most ``size`` bytes of a stream; nothing at its end, None where nothing is there yet."""
+        if size == 0:
+            return b""
+        if self.played is not None:
+            return self._read_again(stream, size)
+        if stream in self._ended:
+            return live(size)
+        try:
+            with lanes.Outside():
+                data = live(size)
+        except BlockingIOError:
+            self.learned(f"{stream}.none", b"", None)
+            raise
+        if data is None:
+            self.learned(f"{stream}.none", b"", None)
+            return None
+        at = self.call.arrive().wait()
+        self.learned(stream, data, at)
+        return data
+
+    def _read_again(self, stream: str, size: int) -> bytes | None:
+        left = self._left.get(stream, b"")
+        if not left:
+            if stream in self._ended:
+                return b""
+            self.answers()
+            index, name = self.next((stream, f"{stream}.none"))
+            if name != stream and index is not None:
+                self.took(index)
+                return None
+            if index is None:
+                if self.observed:  # the program came to its end, or reads on where it did not
+                    self._ended.add(stream)
+                    return b""
+                self.call.never().wait()
+                return b""
+            at = self.call.arrive(index + 1).wait()
+            left = self.took(index, at)
+        self._left[stream] = left[size:]
+        return left[:size]
+
+    def next(self, streams: Iterable[str]) -> tuple[int | None, str]:
+        """At replay: which part comes next of these streams, as an index, and of which it is."""
+        with self._lock:
+            found = [(due[0], name) for name in streams if (due := self._due.get(name))]
+        return min(found) if found else (None, "")
+
+    def took(self, index: int, at: Delivery | None = None) -> bytes:
+        """At replay: the program learns what a part of the recording says; its bytes."""
+        assert self.played is not None
+        name = stream_of(self.played.exchange.parts[index])
+        with self._lock:
+            self._due[name].remove(index)
+        data = self.played.part(index)
+        self.learned(name, data, at)
+        self.offer()
+        return data
+
+    def end_stream(self, stream: str) -> None:
+        """At replay: it has ended, as an event loop tells the program."""
+        with self._lock:
+            self._ended.add(stream)
+
+    def learned(self, stream: str, data: bytes, at: Delivery | None, offset: int | None = None) -> None:
+        """Put on the tape what the program learned of it."""
+        more: dict[str, Any] = {a.PLAYHEAD_PROCESS_STREAM: stream}
+        if offset is not None:
+            more[a.PLAYHEAD_PROCESS_OFFSET] = offset
+        with self._lock:
+            self.call.scrub = None if self.played is not None else self._scrub(stream)
+            self.call.part(data, at, more)
+            if not data and stream in ("stdout", "stderr"):
+                self._ended.add(stream)
+
+    def _scrub(self, stream: str) -> Any:
+        if stream not in self._scrubs:
+            self._scrubs[stream] = self._session.redactor.response("", "")
+        return self._scrubs[stream]
+
+    # What it is told
+
+    def write(self, data: Any, live: Callable[[], int | None]) -> int | None:
+        """The program writes to its stdin; how much was taken, None where there is no room."""
+        if self.played is None:
+            try:
+                count = live()
+            except BrokenPipeError:
+                self.learned("stdin.broken", b"", self.call.arrive().wait())
+                raise
+            if count:
+                self.call.sent(bytes(memoryview(data).cast("B")[:count]))
+            return count
+        whole = bytes(memoryview(data).cast("B"))
+        self.answers()
+        if self.observed:  # what it was told was not recorded
+            self.call.sent(whole)
+            return len(whole)
+        room = self._stdin.room()
+        if room <= 0 and whole and (index := self.next(("stdin.broken",))[0]) is not None:
+            self.took(index, self.call.arrive(index + 1).wait())
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        taken = whole
+        if 0 < room < len(whole) and not self._stdin.closed:
+            taken = whole[:room]
+        self._differs(self._stdin.take(self.call.sent(taken)))
+        return len(taken)
+
+    def takes_more(self) -> bool:
+        """At replay: whether more of its stdin is due, or none may be."""
+        if self.observed:
+            return True
+        broken, _ = self.next(("stdin.broken",))
+        return self._stdin.room() > 0 or self._stdin.closed or broken is not None
+
+    def closes(self, stream: str) -> None:
+        """The program closes a pipe to it."""
+        self.far.let_go(stream)
+        if self.passes or not self.runs or stream in self._ended:
+            return
+        if stream != "stdin":
+            self._ended.add(stream)
+            with self._lock:
+                left = [*self._due.pop(stream, ()), *self._due.pop(f"{stream}.none", ())]
+            self.call.skip(index + 1 for index in left)
+        else:
+            self._ended.add("stdin")
+            if self.refusal is None:
+                self.call.sent(b"", {a.PLAYHEAD_PROCESS_STREAM: "stdin"})
+                self._differs(self._stdin.end())
+
+    def _differs(self, difference: str) -> None:
+        if difference:
+            self.block(f"its stdin differs {difference}")
+
+    def answers(self) -> None:
+        """At replay: raises why nothing answers any more."""
+        if self.refusal is not None:
+            raise self.refusal
+
+    # Whether it runs
+
+    def running(self) -> None:
+        """The program was told that it still runs."""
+        self.learned(RUNNING, b"", None)
+
+    def expired(self, error: BaseException) -> None:
+        """The program waited for it in vain."""
+        if self.told is not error:
+            self.told = error
+            timeout = json.dumps(getattr(error, "timeout", None)).encode()
+            self.learned(EXPIRED, timeout, self.call.arrive().wait())
+
+    def exited(self, status: int, at: Delivery | None = None, *, in_turn: bool = False) -> None:
+        """It has ended. ``status``: as `subprocess` gives it, negative for a signal."""
+        if self.call.ended is not None or self.passes:
+            return
+        if in_turn:
+            at = self.call.arrive().wait()
+        body: Content | None = None
+        if self._before is not None:
+            try:
+                self.files.tell()
+                body = self._changes()
+            except Exception:
+                log.debug("playhead could not see what a process did", exc_info=True)
+        self._end("complete", at, status, body)
+
+    def _changes(self) -> Content | None:
+        """What changed in the workspace since it was started."""
+        redactor, workspace = self._session.redactor, self._session.workspace
+        changes: list[Change] = []
+        found, self._unlooked = ((), "") if workspace is None else workspace.compared(self._before)
+        for change in found:
+            data = change.data if redactor.content or change.what == "link" else None
+            if data is not None and change.what == "written":
+                data = redactor.response("", "").chunk(data)
+            changes.append(msgspec.structs.replace(change, data=data))
+        return Content.of(_encode(changes)) if changes else None
+
+    def poll(self) -> int | Expired | None:
+        """At replay: whether the program is told that it has ended; its exit status."""
+        self.answers()
+        index, _ = self.next(STATUS)
+        if index is not None:
+            self.took(index)
+            return None
+        if self.observed and self.beside and self._end_due() is None:
+            return self._ends_beside(os.WNOHANG)
+        if self.observed and not self._session.driver.gate.ripe(self._exit_due()):
+            return None
+        return self.wait() if self._end_due() is not None else None
+
+    def poll_quietly(self) -> int | None:
+        """At replay: its exit status, where a finalizer learned it."""
+        assert self.played is not None
+        end = self.played.exchange.end
+        if end is None or end.how != "complete" or end.delivery is not None:
+            return None
+        return self.exits(None)
+
+    def wait(self, timeout: float | None = None) -> int | Expired:
+        """At replay: wait for its end; its exit status. ``timeout``: so long, and it may be in vain."""
+        self.answers()
+        if self.observed and (timeout is not None or self._end_due() is None):
+            if timeout is None and self.beside:
+                status = self._ends_beside(0)
+                assert status is not None
+                return status
+            if timeout is None:
+                self.block("how it ended was not recorded: level causal records it")
+            elif self._outlasts():
+                self._session.driver.gate.never(self.call.id, timeout).wait()
+                return Expired(timeout)
+        while True:
+            index, name = self.next(STATUS)
+            if index is None:
+                break
+            if name == EXPIRED and timeout is not None:
+                return self.expires(index)
+            if name == EXPIRED and self._end_due() is None:
+                break
+            self.took(index)
+            self.call.skip([index + 1])
+        turn = self.exit_turn()
+        return self.exits(turn.wait() if turn is not None else None)
+
+    def expires(self, index: int) -> Expired:
+        """At replay: the wait that a part of the recording tells of was in vain."""
+        return Expired(json.loads(self.took(index, self.call.arrive(index + 1).wait())))
+
+    def needs_nobody(self) -> bool:
+        """At replay: whether it died before it said anything, so that nothing of it is missing."""
+        assert self.played is not None
+        end = self.played.exchange.end
+        return end is not None and int(end.values.get(a.PROCESS_EXIT_CODE, 0)) < 0
+
+    def exit_turn(self) -> Turn | None:
+        """At replay: the turn of its end; None where it came without one."""
+        assert self.played is not None
+        end = self.played.exchange.end
+        if end is None or end.how != "complete":
+            return self.call.never()
+        return None if end.delivery is None else self.call.arrive(len(self.played.exchange.parts) + 1)
+
+    def _end_due(self) -> int | None:
+        assert self.played is not None
+        end = self.played.exchange.end
+        return None if end is None or end.how != "complete" else len(self.played.exchange.parts)
+
+    def _ends_beside(self, options: int) -> int | None:
+        """At replay: how the process ends that runs in its place, where nothing says how it did."""
+        assert unpatched.waitpid is not None
+        self._session.driver.gate.ripe(None)
+        with lanes.Outside():
+            pid, status = unpatched.waitpid(self.beside, options)
+        if not pid:
+            return None
+        self.beside = 0
+        return os.waitstatus_to_exitcode(status)
+
+    def _outlasts(self) -> bool:
+        """At replay: whether it goes on until the program ends it, which it has not."""
+        assert self.played is not None
+        end = self.played.exchange.end
+        if end is None or end.how != "complete":
+            return True
+        return not self.signalled and -int(end.values.get(a.PROCESS_EXIT_CODE, 0)) in ENDED_BY
+
+    def _exit_due(self) -> Delivery | None:
+        assert self.played is not None
+        end = self.played.exchange.end
+        return end.delivery if end is not None and end.how == "complete" else None
+
+    def exits(self, at: Delivery | None) -> int:
+        """At replay: its end is there, with all that it did; its exit status."""
+        assert self.played is not None
+        recorded = self.played.exchange.end
+        assert recorded is not None
+        status = int(recorded.values[a.PROCESS_EXIT_CODE])
+        if self.call.ended is None:
+            self._differs(self._stdin.at_exit())
+            workspace = self._session.workspace
+            if recorded.body is not None and workspace is not None and workspace.elsewhere:
+                workspace.apply(_decode(self.played.read(recorded.body)))
+            self.files.write_again()
+            self._end("complete", at, status, recorded.body)
+        return status
+
+    def _end(
+        self, how: EndedHow, at: Delivery | None, status: int | None, body: Content | None = None
+    ) -> None:
+        values: dict[str, Any] = {} if status is None else {a.PROCESS_EXIT_CODE: status}
+        if self._unlooked:
+            values[a.PLAYHEAD_PROCESS_UNLOOKED] = self._unlooked
+        if body is not None and self.played is not None:
+            body = Content(body.digest, body.size)
+        self.call.end(how, at, values=values, body=body, goes_on=how == "complete")
+        self._session.closed(self)
+        if CHILDREN.get(self.pid) is self and status is not None and self.played is None:
+            del CHILDREN[self.pid]
+
+    def abandoned(self) -> None:
+        """The program ends. Safe in a finalizer."""
+        self._end("abandoned", None, None)
+        self.far.release()
+
+    def offer(self) -> None:
+        """At replay: have those wait no longer who wait for what comes next."""
+        if self.played is not None and not self.asynchronous and self.far:
+            self.far.offer(self.next(("stdout", "stderr", *STATUS))[1], self._ended)
+
+    def _drain(self, stream: str) -> None:
+        from playhead_instrumentation.boundaries.process.pipes import end_of
+
+        end = end_of(self, stream)
+        if end is not None:
+            end.drain()
+
+
+_pids: Final = itertools.count(1 << 22)
+"""For children whose pid is on no tape: no system gives such ones."""
+
+CHILDREN: Final[dict[int, Child]] = {}
+"""Children of this process that run, by pid."""
+
+
+def stream_of(part: Part) -> str:
+    """What a part of such an exchange belongs to."""
+    return str(part.attributes.get(a.PLAYHEAD_PROCESS_STREAM, "stdout"))
+
+
+def _plain(name: Any) -> Any:
+    return name if name is None or isinstance(name, int) else os.fsdecode(name)

@@ -1,0 +1,110 @@
+"""Processes on a terminal of their own: ``pty.spawn``, ``pty.fork``, ``os.forkpty``.
+
+What the terminal says is the child's stdout, what the program types its stdin. A replay starts nothing,
+also where the child is a fork that runs Python: the program sees what its terminal said.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import threading
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+from playhead_instrumentation.boundaries.process.pipes import PipeEnd, watch_numbers
+from playhead_instrumentation.boundaries.process.start import recording
+from playhead_instrumentation.boundaries.process.words import Started, words_of
+from playhead_instrumentation.host.process.exchange import Child, begin
+from playhead_instrumentation.runtime.lanes import Shadow
+from playhead_instrumentation.runtime.patching import PATCHES
+
+SPAWN, FORK = "pty.spawn", "pty.fork"
+
+TERMINAL: Final = ("terminal", "terminal", "terminal")
+
+_spawning = threading.local()
+
+
+class Master(PipeEnd):
+    """Our end of a terminal. The end of what it says is an error."""
+
+    def live(self, read: Callable[[int], bytes]) -> Callable[[int], bytes]:
+        """As `PipeEnd`."""
+
+        def until_end(size: int) -> bytes:
+            try:
+                return read(size)
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                return b""
+
+        return until_end
+
+    def ends(self, data: bytes) -> bytes:
+        """As `PipeEnd`."""
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def cover_forkpty() -> None:
+    """Patch ``os.forkpty``."""
+    if hasattr(os, "forkpty"):
+        PATCHES.around(os, "forkpty", _fork)
+
+
+def patch(module: ModuleType) -> None:
+    """Patch ``pty.fork`` and ``pty.spawn``."""
+    PATCHES.around(module, "fork", _fork)
+    PATCHES.around(module, "spawn", _spawn)
+    if "waitpid" in module.__dict__:
+        PATCHES.put(module, "waitpid", os.waitpid)  # imported before that was patched
+
+
+def _spawn(original: Any, argv: Any, *args: Any, **kwargs: Any) -> Any:
+    if recording() is None:
+        return original(argv, *args, **kwargs)
+    _spawning.words = words_of((argv,) if isinstance(argv, str) else argv)
+    try:
+        return original(argv, *args, **kwargs)
+    finally:
+        _spawning.words = ()
+
+
+def _fork(original: Any) -> Any:
+    session = recording()
+    if session is None:
+        return original()
+    words: tuple[str, ...] = getattr(_spawning, "words", ())
+    call = SPAWN if words else FORK
+    child = begin(session, Started(call, words, executable="" if words else FORK, streams=TERMINAL))
+    if child is None:
+        return original()
+    if child.played is not None:
+        ours, theirs = socket.socketpair()
+        pid = child.start_again()
+        child.far.hold("stdout", theirs.detach())
+        return pid, _end_of(child, ours.detach())
+    try:
+        with session.process.forks(str(child.call.id), execs=bool(words)), Shadow():
+            pid, number = original()
+    except BaseException as error:
+        child.failed(error)
+        raise
+    if pid:
+        child.started(pid)
+        return pid, _end_of(child, number)
+    if words:
+        os.environ.update(child.environment(None))
+        Shadow().__enter__()
+    return pid, number
+
+
+def _end_of(child: Child, number: int) -> int:
+    watch_numbers()
+    child.terminal = Master(number, "r+", closefd=False)
+    child.terminal.of(child, "stdout")
+    child.offer()
+    return number

@@ -1,0 +1,1 @@
+"""Databases of SQLite that lie in files."""

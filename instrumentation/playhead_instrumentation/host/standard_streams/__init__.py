@@ -1,0 +1,1 @@
+"""Standard input, standard output and standard error."""

@@ -1,0 +1,118 @@
+"""What the program prints: text on stdout and stderr, as effects on the tape.
+
+The stream objects stay what they are; their `write` is covered on the instance, so that a program that
+puts another object in the place of `sys.stdout` prints there, and not on the tape.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import sys
+from typing import Any, Final
+
+from opentelemetry.instrumentation.utils import is_instrumentation_enabled
+
+from playhead_instrumentation.runtime import lanes
+from playhead_instrumentation.runtime.patching import Patches
+from playhead_instrumentation.session.session import Session, current
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import Content
+
+log = logging.getLogger(__name__)
+
+
+LONGEST = 4096
+"""A line may grow to so many characters before a part of it is recorded."""
+
+
+def watch(patches: Patches, session: Session) -> None:
+    """Cover both streams, where the process has them."""
+    for name in ("stdout", "stderr"):
+        stream: Any = getattr(sys, name, None)
+        if stream is not None:
+            printed = Printed(session, name, getattr(stream, "encoding", None) or "utf-8")
+            if patches.attempt(name, functools.partial(patches.around_all, stream, _LAYERS[name])):
+                _printed[name] = printed
+                session.before_asking(printed.settle)
+
+
+_printed: dict[str, Printed] = {}
+"""By name of the stream."""
+
+
+def _write(name: str, write: Any, text: Any, /) -> Any:
+    new = text
+    if isinstance(text, str) and is_the_programs():
+        printed = _printed[name]
+        printed.take(text)
+        new = printed.new(text)
+    if new == text:
+        return write(text)
+    if new:
+        write(new)
+    return len(text)
+
+
+def _flush(name: str, flush: Any) -> Any:
+    _printed[name].settle()
+    return flush()
+
+
+_LAYERS: Final = {
+    name: {"write": functools.partial(_write, name), "flush": functools.partial(_flush, name)}
+    for name in ("stdout", "stderr")
+}
+
+
+def is_the_programs() -> bool:
+    """Not what a boundary does beneath an exchange, nor what an exporter to the console prints."""
+    return lanes.current() is not lanes.SHADOW and is_instrumentation_enabled()
+
+
+class Printed:
+    """What goes through one stream, recorded line by line.
+
+    A line that is not ended is recorded when the stream is flushed, and before the program asks for
+    something.
+    """
+
+    def __init__(self, session: Session, name: str, encoding: str) -> None:
+        self._session = session
+        self._name = name
+        self._encoding = encoding
+        self._pieces: list[str] = []
+
+    def new(self, text: str) -> str:
+        """What of ``text`` is not on the terminal or in the file yet."""
+        if current() is not self._session:
+            return text
+        return self._session.driver.prints(self._name, text, self._encoding)
+
+    def take(self, text: str) -> None:
+        """The program prints ``text``."""
+        if current() is not self._session:
+            return
+        pieces = self._pieces
+        pieces.append(text)
+        if text.endswith("\n") or len(text) > LONGEST or len(pieces) > LONGEST:
+            self.settle()
+
+    def settle(self) -> None:
+        """Put on the tape what is not yet there. Never raises."""
+        pieces, self._pieces = self._pieces, []
+        if pieces and current() is self._session:
+            try:
+                self._record("".join(pieces))
+            except Exception:
+                log.debug("playhead could not record what was printed", exc_info=True)
+
+    def _record(self, text: str) -> None:
+        session = self._session
+        scrubbed = session.redactor.text(text)
+        data = scrubbed.encode(self._encoding, "backslashreplace")
+        session.driver.effect(
+            self._name,
+            body=Content(b"", len(data), data if session.redactor.content else None),
+            attributes={a.PLAYHEAD_REDACTED_COUNT: 1} if scrubbed != text else None,
+        )

@@ -1,0 +1,176 @@
+"""The source of a fork or a resume: a tape answers as far as it goes, then the world does.
+
+A request that the tape answered is answered by it. One that it asked and did not answer is asked again
+where it only reads; where it writes, the plan says what becomes of it. What the tape does not hold is
+asked for real: the program is past what its lane has on the tape. Where the lane has more, the program
+has parted from the tape: that is refused, or from then on everything is asked for real.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from playhead_instrumentation.driver.verdict import Live, Played, Refused, Verdict
+from playhead_instrumentation.playback.player import Found, Player
+from playhead_semconv.errors import Mismatch, OutcomeUnknown, PlayheadError, WorldBlocked
+from playhead_semconv.facts import Ask, Content, End, Exchange, ExchangeId, Fidelity, Part
+from playhead_semconv.rerun.held_connections import goes_on, stays_open
+from playhead_semconv.rerun.plans import Edit, Plan
+from playhead_semconv.tape.indexed_tapes import IndexedTape
+
+INTERRUPTED = ("KeyboardInterrupt", "SystemExit")
+"""What a user does to a program: no answer of the world."""
+
+NOTHING = b'{"return":null}'
+"""What a tool answers that is taken to be done."""
+
+
+class Branch(Player):
+    """Answers from a tape, then from the world. Safe from any thread."""
+
+    def __init__(self, tape: IndexedTape, plan: Plan) -> None:
+        super().__init__(tape)
+        self._plan = plan
+        self._lock = threading.Lock()
+        self._left = Counter(recording.id.lane for recording in self.exchanges())
+        self._going: set[ExchangeId] = set()
+        self._gone = False
+        self._sent: dict[int, tuple[str, bytes, Sequence[Edit]]] = {}
+        """What went to the world last, by lane: key, body as the program made it, edits."""
+        self.parted = False
+        """Whether the program has asked otherwise than the tape: from then on nothing of it answers."""
+        self.on_parting: Callable[[PlayheadError], None] = _nobody
+        """Told why."""
+        self.on_live: Callable[[], None] = _nothing
+        """Told before something is asked for real."""
+        self.played_out: Callable[[], bool] = lambda: True
+        """Whether everything was delivered that was on the tape."""
+
+    @property
+    def closed(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether the tape may still answer."""
+        return not self.parted and (self._plan.offline or bool(self._left.total()))
+
+    @property
+    def fenced(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether nothing has gone to the world yet, and nothing may."""
+        if self._plan.offline:
+            return True
+        return not self._gone and (bool(self._left.total()) or not self.played_out())
+
+    def going(self) -> bool:
+        """Whether something that was asked for real has not ended."""
+        return bool(self._going)
+
+    def ended(self, id: ExchangeId) -> None:
+        """What was asked for real has ended."""
+        self._going.discard(id)
+
+    def answered(self) -> Iterator[Exchange]:
+        """The recordings that answer."""
+        edits = self._plan.edits
+        return (
+            one
+            for one in self.exchanges()
+            if (is_answered(one) or goes_on(one)) and str(one.id) not in edits
+        )
+
+    def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
+        """See `Source.decide`."""
+        if self.parted:
+            return self._goes(id, ask, body)
+        with self._lock:
+            found = self.find(id, ask, body)
+            if found is not None:
+                self._left[found.exchange.id.lane] -= 1
+            elif self._left[id.lane] > 0:
+                refused = self.refusal(id, ask, body)
+                if self._plan.agrees or self._plan.offline:
+                    return refused
+                self._parts(refused.error)
+        return self._goes(id, ask, body) if found is None else self._found(id, ask, body, found)
+
+    def _found(self, id: ExchangeId, ask: Ask, body: bytes, match: Found) -> Verdict:
+        found = match.exchange
+        known = str(found.id)
+        if known in self._plan.edits:
+            return self._goes(id, ask, body, found)
+        if is_answered(found):
+            if found.first_seq in self._plan.changed:
+                return Played(
+                    found, Fidelity.CHANGED, self._tape.instance, self._tape.read, elsewhere=False
+                )
+            return self._played(match, id)
+        if goes_on(found):
+            return replace(self._played(match, id), reopen=self._plan.reopen)
+        if found.ask.effect == "write":
+            unknown = self._plan.unknown.get(known)
+            if unknown is None:
+                return Refused(_unknown(found, f"playhead {self._plan.mode} RUN --on-unknown resend"))
+            if unknown == "skip":
+                return self._skipped(found)
+        return self._goes(id, ask, body, found)
+
+    def _skipped(self, found: Exchange) -> Verdict:
+        if found.id.kind != "tool":
+            said = "begun anew" if stays_open(found) else "sent again"
+            return Refused(_unknown(found, f"it was not {said}, as the user said"))
+        part = Part(Content.chunk(NOTHING), 0, None)
+        done = Exchange(found.id, found.ask, found.time_ns, head=found.head, parts=[part])
+        done.end, done.first_seq = End("complete"), found.first_seq
+        return Played(
+            done, Fidelity.CHANGED, self._tape.instance, self._tape.read, elsewhere=False, made=True
+        )
+
+    def _goes(self, id: ExchangeId, ask: Ask, body: bytes, found: Exchange | None = None) -> Verdict:
+        if self._plan.offline:
+            return Refused(
+                WorldBlocked(
+                    f"{ask.key} is not on the tape, and the fork is offline",
+                    hint="let it go on: leave --offline out",
+                )
+            )
+        self.on_live()
+        self._gone = True
+        self._going.add(id)
+        edits = self._edits(id, ask, body, found)
+        return Live(None, b"", edits) if found is None else Live(found, self._tape.instance, edits)
+
+    def _edits(self, id: ExchangeId, ask: Ask, body: bytes, found: Exchange | None) -> Sequence[Edit]:
+        """What is changed of a request. An SDK that comes again with an edited one means the same."""
+        key, sent, edits = self._sent.get(id.lane, ("", b"", ()))
+        if found is not None:
+            edits = self._plan.edits.get(str(found.id), ())
+        elif (key, sent) != (ask.key, body):
+            edits = ()
+        self._sent[id.lane] = ask.key, body, edits
+        return edits
+
+    def _parts(self, error: PlayheadError) -> None:
+        self.parted = True
+        self.on_parting(error)
+
+
+def is_answered(exchange: Exchange) -> bool:
+    """Whether a recording can stand for the world: it has an end that is not the process's own."""
+    end = exchange.end
+    return end is not None and not (end.error is not None and end.error.qualname in INTERRUPTED)
+
+
+def _unknown(found: Exchange, hint: str) -> Mismatch:
+    if stays_open(found):
+        return OutcomeUnknown(f"{found.ask.key} was open where the tape ends", hint=hint)
+    return OutcomeUnknown(
+        f"{found.ask.key} was sent and not answered: whether it was done is not known", hint=hint
+    )
+
+
+def _nobody(error: PlayheadError) -> None:
+    """Nobody wants to know."""
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""

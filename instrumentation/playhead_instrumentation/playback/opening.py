@@ -1,0 +1,153 @@
+"""The drivers of what is played: a replay, a fork, a resume."""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+from collections.abc import Iterable
+
+from playhead_instrumentation.determinism.gates.branch import BranchGate
+from playhead_instrumentation.determinism.gates.standstill import Standstill, waiting
+from playhead_instrumentation.determinism.gates.tape import TapeGate
+from playhead_instrumentation.determinism.scheduler import timer_ends
+from playhead_instrumentation.determinism.scheduler.timer_ends import Wakes
+from playhead_instrumentation.determinism.virtual_time.gate import VirtualGate, started_ns, times_of
+from playhead_instrumentation.determinism.virtual_time.reads import VirtualReads
+from playhead_instrumentation.determinism.virtual_time.time import FlowingTime, VirtualTime
+from playhead_instrumentation.driver.driver import Driver
+from playhead_instrumentation.driver.reads import Reads
+from playhead_instrumentation.driver.states import States
+from playhead_instrumentation.host.files.branched import BranchFiles
+from playhead_instrumentation.host.files.played import PlayedFiles
+from playhead_instrumentation.host.files.workspace import Workspace
+from playhead_instrumentation.playback.branch import Branch
+from playhead_instrumentation.playback.player import Player, deliveries
+from playhead_instrumentation.playback.printed_before import Printed
+from playhead_instrumentation.session.opening import Opening
+from playhead_semconv import events as e
+from playhead_semconv.boundaries import EXCHANGES
+from playhead_semconv.errors import PlayheadError
+from playhead_semconv.facts import Delivery
+from playhead_semconv.rerun.plans import Plan
+from playhead_semconv.tape.indexed_tapes import IndexedTape
+
+
+def open_player(opening: Opening, tape: IndexedTape, scratch: str) -> Driver:
+    """The driver of a replay of ``tape``; where the opening has a plan, of a fork or a resume of it."""
+    if opening.plan is not None:
+        return _open_branch(opening, tape, opening.plan, scratch)
+    sink, redactor, allowed = opening.sink, opening.redactor, opening.allowed
+    player = Player(tape, allowed)
+    if player.level == EXCHANGES:
+        time = VirtualTime(started_ns(tape))
+        gate = virtual = VirtualGate(time, times_of(tape), level=player.level)
+        virtual.unasked_ns = player.unasked_ns
+    else:
+        time = FlowingTime(started_ns(tape))
+        gate, virtual = TapeGate(player.order, level=player.level, spun=player.spun), None
+    driver = Driver(sink, redactor, player, gate, tape, allowed)
+    driver.states.varied = player.varied
+    driver.lane_ends = player.lane_ends
+    driver.reads = _reads(opening, driver, player, tape, time)
+    if virtual is not None:
+        driver.on_declared = virtual.declared
+    driver.wakes = Wakes(sink, gate, driver.reads, driver.declare, player.wakes, kept=virtual is None)
+    gate.on_moved = driver.moved
+    _expect(driver, player, player.order)
+    limit_bytes = opening.file_limit_bytes
+    workspace = Workspace.of_process(limit_bytes, recorded_cwd=player.cwd, hidden=opening.hidden)
+    driver.files = PlayedFiles(
+        sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, limit_bytes
+    )
+    if gate.level == "strict":
+        gate.on_spun, gate.books.on_lost = driver.wakes.spun, driver.wakes.turn_lost
+    timer_ends.keep(driver.wakes)
+    return driver
+
+
+def _reads(
+    opening: Opening, driver: Driver, player: Player, tape: IndexedTape, time: VirtualTime
+) -> Reads:
+    """Who answers what the program reads of clocks and entropy; ``time``: where they are on no tape."""
+    driver.reads.on_drawn = player.handed.note
+    if {"clock", "entropy"} <= set(opening.boundaries):
+        return driver.reads
+    player.on_match = lambda recording: time.to(recording.time_ns)
+    reads = VirtualReads(opening.sink, driver.declare, tape, time, player.handed, opening.boundaries)
+    reads.on_drawn = player.handed.note
+    return reads
+
+
+def dies_with(driver: Driver, tape: IndexedTape) -> None:
+    """A child that was killed when recorded (its ``tape`` has no end) ends where its tape does."""
+    gate = driver.gate
+    if isinstance(gate, TapeGate) and next(tape.named(e.PLAYHEAD_PROCESS_EXIT), None) is None:
+        driver.reads.past_tape = driver.past_tape
+        driver.killed = gate.on_killed = functools.partial(signal.raise_signal, signal.SIGKILL)
+
+
+def ends_at_standstill(driver: Driver, tape: IndexedTape) -> None:
+    """A replay of ``tape`` in which nobody goes on any more says so, and ends as by SIGKILL."""
+    gate = driver.gate
+    if not isinstance(gate, TapeGate) or isinstance(gate, BranchGate) or driver.allowed:
+        return
+
+    def ends(threads: list[str]) -> None:
+        driver.stands(threads)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    if isinstance(gate, VirtualGate):
+        gate.on_standstill = lambda: ends(list(waiting()))
+    killed = next(tape.named(e.PLAYHEAD_PROCESS_EXIT), None) is None
+    if killed:
+        gate.on_asleep = lambda: ends(list(waiting()))
+    Standstill(gate, killed=killed, ends=ends).start()
+
+
+def _expect(driver: Driver, player: Player, order: Iterable[Delivery]) -> None:
+    """Have the driver know which requests came on the tape."""
+    driver.requests = player.requests
+    first = next((one.delivery for one in player.came() if one.delivery is not None), None)
+    driver.boot = [one for one in order if first is not None and one.batch < first.batch]
+
+
+def _open_branch(opening: Opening, tape: IndexedTape, plan: Plan, scratch: str) -> Driver:
+    """The driver of a fork or a resume."""
+    sink, redactor, say = opening.sink, opening.redactor, opening.say
+    branch = Branch(tape, plan)
+    time = FlowingTime(started_ns(tape))
+    asked = deliveries([*branch.answered(), *branch.came()])
+    order = [*asked, *branch.lane_ends.values(), *branch.wakes.values()]
+    gate = BranchGate(order, level=branch.level, spun=branch.spun, going=branch.going)
+    driver = Driver(sink, redactor, branch, gate, tape)
+    driver.branches = True
+    driver.lane_ends = branch.lane_ends
+    driver.reads = _reads(opening, driver, branch, tape, time)
+    driver.printed = printed = Printed(tape, redactor.text)
+    ends = Wakes(sink, gate, driver.reads, driver.declare, branch.wakes, goes_on=True)
+    driver.wakes = ends
+    driver.states = States(sink, redactor, driver.declare, tape, plan.states, linked=True)
+    gate.on_moved = driver.moved
+    _expect(driver, branch, order)
+    limit_bytes = opening.file_limit_bytes
+    workspace = Workspace.of_process(limit_bytes, recorded_cwd=branch.cwd, hidden=opening.hidden)
+    files = driver.files = BranchFiles(
+        sink, redactor, driver.declare, driver.effect, tape, workspace, scratch, limit_bytes
+    )
+
+    files.say = say
+
+    def part(error: PlayheadError) -> None:
+        say(f"the program parts from the tape: {error.what}; {error.cause}".removesuffix("; "))
+        for what in (driver.reads, ends, printed, files):
+            what.forget()
+        gate.part([*deliveries(branch.left()), *branch.lane_ends.values(), *branch.wakes.values()])
+
+    branch.played_out = lambda: gate.over
+    branch.on_parting = part
+    branch.on_live = files.bring
+    if gate.level == "strict":
+        gate.on_spun, gate.books.on_lost = ends.spun, ends.turn_lost
+    timer_ends.keep(ends)
+    return driver

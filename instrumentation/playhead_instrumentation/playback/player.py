@@ -1,0 +1,400 @@
+"""The source of a replay: a tape answers.
+
+A request is answered by a recording of the same request (kind, key, body): the next unused one of the
+same lane; where that lane has none left, the next of another (`moved`). What no recording answers is
+refused, with the nearest one and the first difference. A lookup takes the same time however long the
+tape is. Bodies are compared by digest; as JSON values only where no digest fits; leaf by leaf only where
+no value fits either, and the replay has handed out times or random values that no tape holds.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from array import array
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, NamedTuple, TypeAlias
+from urllib.parse import urlsplit
+
+from playhead_instrumentation.determinism.gates.tape_order import Order
+from playhead_instrumentation.determinism.volatile import HandedOut, Proposal, Volatile
+from playhead_instrumentation.driver.allowed import NOTHING, Allowed
+from playhead_instrumentation.driver.unused import Shelf
+from playhead_instrumentation.driver.verdict import LIVE, Live, Played, Refused, Verdict
+from playhead_instrumentation.playback.translated_parts import TranslatedParts
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.difference import Difference, body_difference
+from playhead_semconv.errors import ExchangeExhausted, ExchangeUnmatched, TapeError
+from playhead_semconv.facts import Ask, Delivery, Exchange, ExchangeId, Fidelity, digest_of
+from playhead_semconv.tape.coalesced import ends_of
+from playhead_semconv.tape.folds import level_of
+from playhead_semconv.tape.indexed_tapes import IndexedTape
+from playhead_semconv.volatile import Request, Unlike
+from playhead_semconv.volatile.multipart_boundary import plain
+
+Question: TypeAlias = tuple[str, str, bytes]
+"""Kind, key, and digest of the body."""
+
+
+CANDIDATES = 64
+"""So many recordings are compared leaf by leaf, of the asking lane and of the others."""
+
+
+class Found(NamedTuple):
+    """The recording of a request."""
+
+    exchange: Exchange
+    pairs: str | None = None
+    """What was handed out in the place of recorded values, as it stands on the tape; None: nothing."""
+
+
+class Recording(NamedTuple):
+    """What has to be known of an exchange on the tape to find it; the rest is read when it answers."""
+
+    id: ExchangeId
+    key: str
+    digest: bytes
+
+
+class Player:
+    """Answers from a tape. Safe from any thread."""
+
+    closed = True
+    fenced = True
+
+    def __init__(self, tape: IndexedTape, allowed: Allowed = NOTHING) -> None:
+        self._tape = tape
+        self.handed = HandedOut()
+        """What the replay's clock and entropy gave the program, and no tape holds."""
+        self.volatile = Volatile(self.handed, _stretch(tape))
+        self.on_match: Callable[[Exchange], None] = _nobody
+        """Told of each recording that answers."""
+        self._allowed = allowed
+        self._lane_names: dict[int, str] = {}
+        self.lane_ends: dict[int, Delivery] = {}
+        """When threads and jobs ended, by lane."""
+        for fact in tape.named(e.PLAYHEAD_LANE):
+            self._lane_names[fact.lane] = str(fact.attributes.get(a.PLAYHEAD_LANE_NAME, ""))
+            if fact.delivery is not None:
+                self.lane_ends[fact.lane] = fact.delivery
+        self.wakes = dict(end for fact in tape.named(e.PLAYHEAD_WAKE) for end in ends_of(fact))
+        """When what ended by time ended."""
+        self.spun = {
+            int(fact.attributes[a.PLAYHEAD_SPIN_BATCH]): int(fact.attributes[a.PLAYHEAD_SPIN_TICKS])
+            for fact in tape.named(e.PLAYHEAD_SPIN)
+        }
+        """For how many ticks a loop had spun when something was let in, by batch."""
+        self.level = level_of(tape.named(e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_EXIT))
+        starts = tape.named(e.PLAYHEAD_PROCESS_START)
+        self.cwd = next((str(one.attributes.get(a.PLAYHEAD_RUN_CWD, "")) for one in starts), "")
+        """The folder of the recorded run."""
+        self.order = Order()
+        """Everything that was delivered."""
+        self._recordings: list[Recording] = []
+        self.requests: list[Played] = []
+        """Those that came to the program."""
+        self._shelf: Shelf[Question] = Shelf()
+        self._canonical: dict[tuple[str, str], Shelf[bytes]] = {}
+        """By kind and key; made when a body fits by no digest."""
+        self._varying = threading.Lock()
+        """Held while a request is compared leaf by leaf."""
+        self._queues: dict[tuple[str, int | None], deque[int]] | None = None
+        """Recordings by kind and lane (None: of all), those that are used taken off at the front; made
+        when a request fits by no body."""
+        self._of_tool: dict[tuple[int, str], deque[int]] | None = None
+        """By lane and name; made when a tool is asked for real."""
+        for id in tape.exchange_ids():
+            exchange = tape.exchange(id)
+            if exchange is None:
+                continue
+            self.order.add(deliveries((exchange,)))
+            if exchange.ask.direction == "out":
+                self._keep(exchange)
+            else:
+                self.requests.append(
+                    Played(exchange, Fidelity.EXACT, tape.instance, tape.read, varied=self.varied)
+                )
+        self._first_unused = 0
+        self._expected = deque(self.requests)
+        self.order.add(self.lane_ends.values())
+        self.order.add(self.wakes.values())
+
+    def _keep(self, exchange: Exchange) -> None:
+        number, ask = len(self._recordings), exchange.ask
+        key = sys.intern(ask.key)
+        self._recordings.append(Recording(exchange.id, key, ask.body.digest))
+        for digest in _digests(ask):
+            self._shelf.put(number, (sys.intern(ask.kind), key, digest), exchange.id.lane)
+
+    def came(self) -> list[Exchange]:
+        """The exchanges that the world began."""
+        return [played.exchange for played in self.requests]
+
+    def expects(self) -> tuple[str, Played] | None:
+        """The request that comes next, and the name of its lane root."""
+        if not self._expected:
+            return None
+        played = self._expected.popleft()
+        return self._lane_names.get(played.exchange.id.lane, ""), played
+
+    def decide(self, id: ExchangeId, ask: Ask, body: bytes) -> Verdict:
+        """The recording that answers, or why none does; live what is allowed to be."""
+        if ask.kind == "tool" and ask.key in self._allowed.tools:
+            return self._instead(id, ask)
+        found = self.find(id, ask, body)
+        if found is not None:
+            return self._played(found, id)
+        if ask.kind == "http" and self._allowed.reaches(_host_of(ask.key)):
+            return LIVE
+        return self.refusal(id, ask, body)
+
+    def find(self, id: ExchangeId, ask: Ask, body: bytes) -> Found | None:
+        """The recording of a request, which is used from then on; None where there is none left."""
+        for digest in _digests(ask):
+            found = self._shelf.take((ask.kind, ask.key, digest), id.lane)
+            if found is not None:
+                return Found(self._exchange(found[0]))
+        number = self._alike(ask, body, id.lane)
+        return self._varied(ask, body, id.lane) if number is None else Found(self._exchange(number))
+
+    def exchanges(self) -> Iterator[Exchange]:
+        """The recordings, in order of their requests."""
+        return map(self._exchange, range(len(self._recordings)))
+
+    def left(self) -> Iterator[Exchange]:
+        """The recordings that nobody has asked for."""
+        return (
+            self._exchange(number)
+            for number in range(len(self._recordings))
+            if not self._shelf.used(number)
+        )
+
+    def unasked_ns(self) -> int | None:
+        """When the first recorded request was made that nobody has made yet; None: all were made."""
+        number = self._first_unused
+        while number < len(self._recordings) and self._shelf.used(number):
+            number += 1
+        self._first_unused = number
+        return self._exchange(number).time_ns if number < len(self._recordings) else None
+
+    def ended(self, id: ExchangeId) -> None:
+        """Nothing depends on it."""
+
+    def _instead(self, id: ExchangeId, ask: Ask) -> Live:
+        """Live, in the place of a recording: the next of that lane with the same key."""
+        if self._of_tool is None:
+            self._of_tool = {}
+            for number, one in enumerate(self._recordings):
+                if one.id.kind == "tool":
+                    self._of_tool.setdefault((one.id.lane, one.key), deque()).append(number)
+        waiting = self._of_tool.get((id.lane, ask.key))
+        if not waiting:
+            return LIVE
+        number = waiting.popleft()
+        self._shelf.use(number)
+        return Live(self._exchange(number), self._tape.instance)
+
+    def _exchange(self, number: int) -> Exchange:
+        found = self._tape.exchange(self._recordings[number].id)
+        assert found is not None
+        return found
+
+    def _played(self, found: Found, id: ExchangeId) -> Played:
+        recording, pairs = found
+        self.on_match(recording)
+        # Where only exchanges are recorded, nothing says in which order lanes ask.
+        here = recording.id == id or self.level == "exchanges"
+        fidelity = Fidelity.EXACT if here else Fidelity.MOVED
+        return Played(
+            recording,
+            fidelity if pairs is None else Fidelity.VOLATILE,
+            self._tape.instance,
+            self._tape.read,
+            pairs=pairs,
+            varied=self.varied,
+            translated=self._translated(recording),
+        )
+
+    def _translated(self, recording: Exchange) -> TranslatedParts | None:
+        if not len(self.volatile) or is_encoded(recording):
+            return None
+        parts = (self._tape.read(part.data) for part in recording.parts)
+        return TranslatedParts(parts, self.volatile.translated_parts)
+
+    def _varied(self, ask: Ask, body: bytes, lane: int) -> Found | None:
+        """A recording that differs in nothing but what was handed out, of this lane first."""
+        if not self.handed:
+            return None
+        now = Request.of(plain(body), ask.key)
+        with self._varying:
+            for number in self._candidates(ask.kind, lane):
+                recorded = self._exchange(number)
+                before = Request.of(plain(self._body_of(number)), recorded.ask.key)
+                proposal = self.volatile.compare(before, now)
+                if not isinstance(proposal, Proposal) or not self._shelf.use(number):
+                    continue
+                if self.volatile.accept(proposal) is None:
+                    return Found(recorded, proposal.text)
+                self._shelf.give_back(number)  # a message of another thread has just said otherwise
+        return None
+
+    def _candidates(self, kind: str, lane: int) -> Iterator[int]:
+        """Unused recordings, so few that comparing them all takes no long time."""
+        here = self._unused(kind, lane)
+        yield from here
+        if self.level == "exchanges":
+            yield from (number for number in self._unused(kind, None) if number not in here)
+
+    def _unused(self, kind: str, lane: int | None) -> list[int]:
+        """The first unused recordings of a kind, of one lane or (None) of all."""
+        if self._queues is None:
+            self._queues = {}
+            for number, one in enumerate(self._recordings):
+                for of in (one.id.lane, None):
+                    self._queues.setdefault((one.id.kind, of), deque()).append(number)
+        queue = self._queues.get((kind, lane), deque[int]())
+        while queue and self._shelf.used(queue[0]):
+            queue.popleft()
+        return list(islice((number for number in queue if not self._shelf.used(number)), CANDIDATES))
+
+    def varied(self, recorded: Request, now: Request) -> str | None:
+        """What was handed out in the place of recorded values; None where they differ in more."""
+        proposal = self.volatile.compare(recorded, now)
+        if not isinstance(proposal, Proposal) or self.volatile.accept(proposal) is not None:
+            return None
+        return proposal.text
+
+    def _alike(self, ask: Ask, body: bytes, lane: int) -> int | None:
+        """A recording whose body says the same in other bytes."""
+        shelf = self._canonical.get((ask.kind, ask.key))
+        if shelf is None:
+            shelf = self._canonical[ask.kind, ask.key] = Shelf()
+            for number, one in enumerate(self._recordings):
+                if (one.id.kind, one.key) == (ask.kind, ask.key):
+                    shelf.put(number, digest_of(canonical(self._body_of(number))), one.id.lane)
+        while (found := shelf.take(digest_of(canonical(body)), lane)) is not None:
+            if self._shelf.use(found[0]):
+                return found[0]
+        return None
+
+    def _body_of(self, number: int) -> bytes:
+        try:
+            return self._tape.read(self._exchange(number).ask.body)
+        except TapeError:
+            return b""
+
+    def refusal(self, id: ExchangeId, ask: Ask, body: bytes) -> Refused:
+        """Why nothing answers: the nearest recording, and where it differs."""
+        nearest = self._nearest(id, ask)
+        if nearest is None:
+            return Refused(
+                ExchangeUnmatched(
+                    f"nothing on the tape answers {ask.key}",
+                    cause=f"the tape holds no {ask.kind} exchange",
+                )
+            )
+        name = self._name(self._recordings[nearest].id)
+        difference = self._difference(nearest, ask, body)
+        if difference is None:
+            return Refused(
+                ExchangeExhausted(
+                    f"{name} matches {ask.key}; every recording of it is used",
+                    hint="the program asks once more than the tape",
+                )
+            )
+        error = ExchangeUnmatched(
+            f"nothing on the tape answers {ask.key}",
+            cause=(
+                f"nearest is {name}; first difference at {difference.path}: "
+                f"tape {difference.tape}, now {difference.now}"
+            ),
+        )
+        return Refused(error, difference)
+
+    def _difference(self, nearest: int, ask: Ask, body: bytes) -> Difference | None:
+        key, recorded = self._recordings[nearest].key, self._body_of(nearest)
+        if self.level == "exchanges" and self.handed and ask.kind == "http":
+            sides = Request.of(plain(recorded), key), Request.of(plain(body), ask.key)
+            found = self.volatile.compare(*sides)
+            if isinstance(found, Unlike):
+                return found.difference
+        if key != ask.key:
+            return Difference("request line", key, ask.key)
+        return body_difference(canonical(recorded), canonical(body))
+
+    def _nearest(self, id: ExchangeId, ask: Ask) -> int | None:
+        """Most like it: the same request, then the same key, the place, and being unused."""
+
+        def likeness(number: int) -> tuple[bool, bool, bool, bool, bool, int]:
+            one = self._recordings[number]
+            return (
+                (one.key, one.digest) == (ask.key, ask.body.digest),
+                one.key == ask.key,
+                one.id == id,
+                one.id.lane == id.lane,
+                not self._shelf.used(number),
+                -abs(one.id.ordinal - id.ordinal),
+            )
+
+        alike = (number for number, one in enumerate(self._recordings) if one.id.kind == ask.kind)
+        return max(alike, key=likeness, default=None)
+
+    def _name(self, id: ExchangeId) -> str:
+        lane = self._lane_names.get(id.lane) or f"{id.lane:016x}"
+        return f"{lane}#{id.ordinal}"
+
+
+def deliveries(exchanges: Iterable[Exchange]) -> Iterator[Delivery]:
+    """Everything that was delivered in ``exchanges``."""
+    for exchange in exchanges:
+        played = Played(exchange, Fidelity.EXACT, b"", lambda content: b"")
+        if exchange.delivery is not None:
+            yield exchange.delivery
+        yield from played.deliveries()
+
+
+def is_encoded(exchange: Exchange) -> bool:
+    """Whether the bytes of an answer are compressed."""
+    flat: list[Any] = exchange.head.get(a.PLAYHEAD_HTTP_HEADERS) or []
+    return any(str(name).lower() == "content-encoding" for name in flat[::2])
+
+
+def _stretch(tape: IndexedTape) -> tuple[int, int]:
+    """First and last time on a tape, in nanoseconds since the epoch."""
+    times = array("q", (fact.time_ns for fact in tape.facts())) or array("q", (0,))
+    return times[0], max(times)
+
+
+def _nobody(exchange: Exchange) -> None:
+    """No-op callback."""
+
+
+def _digests(ask: Ask) -> list[bytes]:
+    """Under which digests a request is found: of the body that was sent, of the one that the program had
+    made where a fork edited it, and keyed, of what was redacted in it."""
+    edited = ask.details.get(a.PLAYHEAD_EDITED_DIGEST)
+    digests = [bytes.fromhex(str(edited)), ask.body.digest] if edited else [ask.body.digest]
+    keyed: Any = ask.details.get(a.PLAYHEAD_REDACTED_DIGEST)
+    return [*digests, b"keyed " + str(keyed).encode()] if keyed else digests
+
+
+def _host_of(key: str) -> str:
+    """Of a method and a URL."""
+    return urlsplit(key.partition(" ")[2]).hostname or ""
+
+
+def canonical(body: bytes) -> bytes:
+    """The same bytes for bodies that say the same.
+
+    JSON: keys sorted, no space. Multipart: without the boundary, which is another one each time.
+    """
+    if body[:1] in (b"{", b"["):
+        try:
+            return json.dumps(json.loads(body), sort_keys=True, separators=(",", ":")).encode()
+        except ValueError:
+            return body
+    return plain(body)

@@ -1,0 +1,1 @@
+"""What everything here rests on: lanes, patching, forks, the real clock. It knows no driver."""

@@ -1,0 +1,1 @@
+"""Whose code it is that runs: the program's, a library's, or the machinery's below them."""

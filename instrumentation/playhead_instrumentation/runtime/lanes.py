@@ -1,0 +1,336 @@
+"""Lanes: the deterministic name of a thread or task, and what carries it along.
+
+A lane is its parent's lane plus the name of the function that was started and its count there:
+``main``, ``main/fetch.2``. The same program names its lanes the same way in every execution, whatever
+the order in which they run. `lane_hooks` gives every task, thread and executor job a lane of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+import weakref
+from asyncio import _get_running_loop as running_loop  # pyright: ignore[reportPrivateUsage, reportUnknownVariableType]
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from typing import Any, Final, Protocol
+
+from opentelemetry import context as otel_context
+
+from playhead_semconv.facts import Delivery, digest_of
+from playhead_semconv.process.interpreter_threads import own_thread
+
+OWN_THREADS = "playhead-"
+"""How the names of playhead's own threads begin: they have no lane."""
+
+
+def in_own_thread() -> bool:
+    """Whether a thread of playhead's own runs."""
+    return bool(own_thread()) or threading.current_thread().name.startswith(OWN_THREADS)
+
+
+class _Counts:
+    """Counts by name. Two threads never get the same number of a name."""
+
+    __slots__ = ("_counters", "_latest", "_start")
+
+    def __init__(self, start: int) -> None:
+        self._start = start
+        self._counters: dict[str, itertools.count[int]] = {}
+        self._latest: dict[str, int] = {}
+
+    def next(self, name: str) -> int:
+        """The next number of ``name``."""
+        counter = self._counters.get(name)
+        if counter is None:
+            # Of several threads that come here at once, all get the one that was first.
+            counter = self._counters.setdefault(name, itertools.count(self._start))
+        number = self._latest[name] = next(counter)
+        return number
+
+    def latest(self) -> dict[str, int]:
+        """The last number of each name."""
+        return dict(self._latest)
+
+    def clear(self) -> None:
+        """Count from the start again."""
+        self._counters.clear()
+        self._latest.clear()
+
+
+class Lane:
+    """Who asks. Its counters live as long as it does."""
+
+    __slots__ = (
+        "__weakref__",
+        "_ordinals",
+        "_spawned",
+        "declared_on",
+        "ended",
+        "hash",
+        "name",
+        "of_request",
+        "parent",
+    )
+
+    def __init__(self, name: str, parent: Lane | None = None, *, of_request: bool = False) -> None:
+        """``of_request``: it is the root of a request that came to the process."""
+        self.name: Final = name
+        self.parent: Final = parent
+        self.of_request: Final[bool] = of_request or (parent is not None and parent.of_request)
+        """Whether what it does is done for a request."""
+        self.hash: Final = int.from_bytes(digest_of(name.encode())[:8]) >> 1
+        """The lane on tape: 63 bits, so that it fits every database's integer."""
+        self.declared_on = b""
+        """The process instance on whose tape its name stands."""
+        self.ended: Delivery | None = None
+        """When the thread or job ended, where anything was recorded in it."""
+        self._ordinals = _Counts(0)
+        self._spawned = _Counts(1)
+
+    def next_ordinal(self, kind: str) -> int:
+        """Number of the next exchange of that kind in this lane, from 0."""
+        return self._ordinals.next(kind)
+
+    def child(self, function: str) -> Lane:
+        """The lane of the next task or thread that runs ``function``; counted from 1."""
+        return Lane(f"{self.name}/{function}.{self._spawned.next(function)}", self)
+
+    def counts(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Last ordinal of each kind of exchange, and number of tasks and threads of each function."""
+        return self._ordinals.latest(), self._spawned.latest()
+
+    def restart(self) -> None:
+        """Count from the start again."""
+        self._ordinals.clear()
+        self._spawned.clear()
+
+    def __repr__(self) -> str:
+        return f"<Lane {self.name}>"
+
+
+MAIN: Final = Lane("main")
+"""The lane of the main thread."""
+
+SHADOW: Final = Lane("shadow")
+"""What a boundary starts while it does something for real: it does not happen at replay."""
+
+GC: Final = Lane("gc")
+"""What finalizers start: when they run is not the program's doing."""
+
+_lane: ContextVar[Lane] = ContextVar("playhead_lane", default=MAIN)
+
+of_task: weakref.WeakKeyDictionary[Any, Lane] = weakref.WeakKeyDictionary()
+"""Lanes of tasks that run in a context which the program gave them and may share."""
+
+
+_job: ContextVar[Lane | None] = ContextVar("playhead_job", default=None)
+"""The job in which a context was made."""
+
+
+class _Here(threading.local):
+    job: Lane | None = None
+    """The job that runs in this thread."""
+
+
+_here = _Here()
+
+
+def current() -> Lane:
+    """The lane that runs now."""
+    lane = _lane.get()
+    job = _here.job
+    if job is not None and lane is not SHADOW and lane is not GC and _job.get() is not job:
+        # What runs in a context of whoever started the job is the job's, but in an event loop.
+        if running_loop() is None:
+            return job
+    if of_task and lane is not SHADOW:
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:
+            return lane
+        if task is not None:
+            return of_task.get(task, lane)
+    return lane
+
+
+def reset(token: Token[Lane]) -> None:
+    """The lane that ran before `entered` gave ``token`` runs again."""
+    try:
+        _lane.reset(token)
+    except ValueError:
+        return  # a coroutine that was thrown away is closed in another context than it ran in
+
+
+class Shadow:
+    """Context manager: what is started inside counts in no lane of the program. Not reentrant."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = _lane.set(SHADOW)
+
+    def __exit__(self, *_: object) -> None:
+        reset(self._token)
+
+
+class Watch(Protocol):
+    """Who wants to know which threads wait for the world outside."""
+
+    def leaves(self) -> None:
+        """This thread begins to wait for it."""
+        ...
+
+    def returns(self) -> None:
+        """It has what it waited for, and is about to wait at the gate."""
+        ...
+
+    def calls_back(self, place: int) -> None:
+        """A thread waits for it no longer: this one, which has its turn, has seen to that."""
+        ...
+
+    def goes_on(self) -> None:
+        """This thread was called back, and runs when it is its turn."""
+        ...
+
+
+_watch: Watch | None = None
+
+
+def on_outside(watch: Watch | None) -> None:
+    """Have ``watch`` told when a thread begins and ends to wait for the world outside."""
+    global _watch
+    _watch = watch
+
+
+class Outside(Shadow):
+    """A `Shadow` in which this thread blocks until something comes from the world outside.
+
+    To be followed by a turn at the gate, or by `resume`. Not in a coroutine, whose thread does other
+    things meanwhile.
+    """
+
+    __slots__ = ("_place",)
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._place = threading.get_ident()
+        if _watch is not None:
+            _watch.leaves()
+
+    def __exit__(self, *problem: object) -> None:
+        if _watch is not None:
+            _watch.returns()
+        super().__exit__(*problem)
+
+    def call_back(self) -> None:
+        """What it waits for does not come: another thread of the program has ended that."""
+        if _watch is not None:
+            _watch.calls_back(self._place)
+
+
+def resume() -> None:
+    """Go on after an `Outside` in which nothing came, without a turn at the gate."""
+    if _watch is not None:
+        _watch.goes_on()
+
+
+class In:
+    """Context manager: run in ``lane``. Not reentrant."""
+
+    __slots__ = ("_lane", "_token")
+
+    def __init__(self, lane: Lane) -> None:
+        self._lane = lane
+
+    def __enter__(self) -> None:
+        self._token = _lane.set(self._lane)
+
+    def __exit__(self, *_: object) -> None:
+        reset(self._token)
+
+
+class Entered(In):
+    """An `In` for a task or thread that somebody else has started. Not reentrant."""
+
+    __slots__ = ("_before", "_task")
+
+    def __enter__(self) -> None:
+        self._task = _task_with_lane()
+        if self._task is not None:
+            self._before = of_task[self._task]
+            of_task[self._task] = self._lane
+        super().__enter__()
+
+    def __exit__(self, *problem: object) -> None:
+        super().__exit__(*problem)
+        if self._task is not None:
+            of_task[self._task] = self._before
+
+
+def _task_with_lane() -> Any:
+    """The task that runs, where its lane does not follow from its context."""
+    try:
+        task = asyncio.current_task() if of_task else None
+    except RuntimeError:
+        return None
+    return task if task in of_task else None
+
+
+of_requests: weakref.WeakSet[Any] = weakref.WeakSet()
+"""Tasks that were started for a request."""
+
+
+_on_end: Callable[[Lane], None] | None = None
+
+
+def on_end(told: Callable[[Lane], None] | None) -> None:
+    """Have ``told`` called when a thread or an executor's job ends, in it, before anybody can know."""
+    global _on_end
+    _on_end = told
+
+
+def _ended(lane: Lane) -> None:
+    told = _on_end
+    if told is not None:
+        told(lane)
+
+
+class Carried:
+    """A lane, and the OTel context of whoever started it, for a thread or a job of an executor."""
+
+    __slots__ = ("_context", "_is_job", "_lane")
+
+    def __init__(self, lane: Lane, *, is_job: bool) -> None:
+        """``is_job``: it may run in other contexts, which are not its own."""
+        self._lane = lane
+        self._is_job = is_job
+        self._context = otel_context.get_current()
+
+    def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """What ``function`` returns, called in that lane."""
+        lane = _lane.set(self._lane)
+        job, outer_job = _job.set(self._lane), _here.job
+        if self._is_job:
+            _here.job = self._lane
+        outer = otel_context.attach(self._context)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _ended(self._lane)
+            otel_context.detach(outer)
+            _here.job = outer_job
+            _job.reset(job)
+            _lane.reset(lane)
+
+
+def entered(lane: Lane) -> Token[Lane]:
+    """From now on ``lane`` runs in this context, until `reset`."""
+    return _lane.set(lane)
+
+
+def restart() -> None:
+    """Count from the start: a recording begins."""
+    for lane in (MAIN, SHADOW, GC):
+        lane.restart()

@@ -1,0 +1,155 @@
+"""Runs a program as the interpreter would: as ``__main__``, with its own arguments and search path."""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from types import CodeType, ModuleType, TracebackType
+from typing import Any
+
+from playhead_semconv.errors import UsageError
+
+_ROOM = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What is run: a script, or a module where ``is_module``."""
+
+    name: str
+    arguments: tuple[str, ...]
+    is_module: bool = False
+    source: str | None = None
+    """The program itself, where it is given on the command line."""
+
+    @classmethod
+    def of_words(cls, words: list[str]) -> Program:
+        """From a command line behind the interpreter. `UsageError` when it names no program."""
+        if words[:1] == ["--"]:
+            words = words[1:]
+        if words[:1] == ["-m"] and len(words) > 1:
+            return cls(words[1], tuple(words[2:]), True)
+        if words[:1] == ["-c"] and len(words) > 1:
+            return cls("-c", tuple(words[2:]), source=words[1])
+        if not words or words[0].startswith("-"):
+            raise UsageError("no program to run", hint="playhead record agent.py")
+        return cls(words[0], tuple(words[1:]))
+
+    @property
+    def script(self) -> str:
+        """As the tape says it: a path or ``-m MODULE``."""
+        return f"-m {self.name}" if self.is_module else self.name
+
+    def words(self) -> list[str]:
+        """The program and its arguments."""
+        return [self.name, *self.arguments]
+
+    def run(self) -> None:
+        """Run it to its end.
+
+        `SystemExit` passes through. Any other exception is printed as the interpreter prints it, without
+        our frames, and becomes `SystemExit`; `KeyboardInterrupt` passes through, printed already, so
+        that the interpreter ends by the signal.
+        """
+        code, main = self.loaded()
+        sys.modules["__main__"] = main
+        try:
+            exec(code, main.__dict__)
+        except SystemExit as leaving:
+            status = leaving.code
+        except KeyboardInterrupt as error:
+            _report(error)
+            sys.excepthook = _say_nothing
+            raise
+        except BaseException as error:
+            _report(error)
+            status = 1
+        else:
+            status = None
+        # Through `sys.exit`, where who records the exit status looks for it.
+        sys.exit(status)
+
+    def loaded(self, name: str = "__main__") -> tuple[CodeType, ModuleType]:
+        """Its code, and the module of that ``name`` in which it is to run.
+
+        Where there is no such program, what the interpreter says of that, and `SystemExit`.
+        """
+        main = ModuleType(name)
+        names: dict[str, Any] = main.__dict__
+        if self.is_module:
+            _put_first(os.getcwd())
+            spec, code = _module(self.name)
+            path = spec.origin or ""
+            names.update(__spec__=spec, __loader__=spec.loader, __package__=spec.parent)
+            names["__file__"] = path
+            sys.argv = [path, *self.arguments]
+            return code, main
+        if self.source is not None:
+            _put_first("")
+            names.update(__builtins__=__builtins__)
+            sys.argv = [self.name, *self.arguments]
+            return self._compiled(self.source, "<string>"), main
+        path = self.name if os.path.isabs(self.name) else os.path.join(os.getcwd(), self.name)
+        _put_first(os.path.dirname(os.path.realpath(path)))
+        try:
+            source = Path(path).read_bytes()
+        except OSError as problem:
+            said = f"can't open file {path!r}: [Errno {problem.errno}] {problem.strerror}"
+            sys.stderr.write(f"{sys.executable}: {said}\n")
+            sys.exit(2)
+        names.update(__file__=path, __builtins__=__builtins__, __cached__=None)
+        sys.argv = [self.name, *self.arguments]
+        return self._compiled(source, path), main
+
+    @staticmethod
+    def _compiled(source: str | bytes, path: str) -> CodeType:
+        try:
+            return compile(source, path, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            error = error.with_traceback(None)
+            sys.last_type, sys.last_value, sys.last_traceback = type(error), error, None
+            sys.excepthook(type(error), error, None)
+            sys.exit(1)
+
+
+def _module(name: str) -> tuple[ModuleSpec, CodeType]:
+    finder: Any = runpy
+    try:
+        _, spec, code = finder._get_module_details(name, finder._Error)
+    except finder._Error as problem:
+        sys.exit(f"{sys.executable}: {problem}")
+    return spec, code
+
+
+def _put_first(folder: str) -> None:
+    """``sys.path[0]`` as the interpreter sets it: for us it is where ``-m`` was found."""
+    if not sys.flags.safe_path:
+        sys.path[0] = folder
+
+
+def _say_nothing(*_: object) -> None:
+    """Of an exception that has been printed."""
+
+
+def _report(error: BaseException) -> None:
+    inside = _without_ours(error.__traceback__)
+    error = error.with_traceback(inside)
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, inside
+    sys.excepthook(type(error), error, inside)
+
+
+def _without_ours(trace: TracebackType | None) -> TracebackType | None:
+    """A traceback without the frames of what is patched, as the program knows it."""
+    frames: list[TracebackType] = []
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith(_ROOM):
+            frames.append(trace)
+        trace = trace.tb_next
+    kept: TracebackType | None = None
+    for one in reversed(frames):
+        kept = TracebackType(kept, one.tb_frame, one.tb_lasti, one.tb_lineno)
+    return kept

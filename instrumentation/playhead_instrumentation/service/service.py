@@ -1,0 +1,109 @@
+"""The requests of a tape, asked again of the application that they came to: a server without network."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import sys
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from playhead_instrumentation.boundaries.inbound.applications import IMPORTED, MAIN
+from playhead_instrumentation.boundaries.inbound.exchange import MARKED
+from playhead_instrumentation.boundaries.inbound.servers import cover_asgi, cover_wsgi
+from playhead_instrumentation.driver.driver import Driver, Served
+from playhead_instrumentation.runtime.lanes import Shadow
+from playhead_instrumentation.runtime.program import Program
+from playhead_instrumentation.service.asgi import AsgiServer
+from playhead_instrumentation.service.function import call
+from playhead_instrumentation.service.wsgi import serve as serve_wsgi
+from playhead_instrumentation.session import session
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import ReplayFailed
+
+
+class Service:
+    """An application and the requests that it is to serve."""
+
+    def __init__(self, driver: Driver, program: Program, headers: Mapping[str, str]) -> None:
+        """``headers``: what they are asked with, in the place of what the tape has."""
+        for value in headers.values():
+            driver.redactor.learn(value)
+        self._headers = headers
+        self._driver = driver
+        self._program = program
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def run(self) -> None:
+        """Load the application as it was loaded, and ask. `ReplayFailed` where it is not to be found.
+
+        At a fork, whose exit status says how it went, `SystemExit` where a request fails.
+        """
+        self._serve()
+        failed, running = self._driver.failed_requests, session.current()
+        if failed and running is not None and running.mode in ("fork", "resume"):
+            sys.exit("; ".join(failed))
+
+    def _serve(self) -> None:
+        requests = self._driver.requests
+        details = requests[0].exchange.ask.details
+        app = self._load(
+            str(details.get(a.PLAYHEAD_INBOUND_APPLICATION, "")),
+            str(details.get(a.PLAYHEAD_INBOUND_FOLDER, "")),
+        )
+        interface = details.get(a.PLAYHEAD_INBOUND_INTERFACE)
+        if interface == MARKED:
+            self._driver.booted()
+            call(self._driver, app, requests)
+            return
+        if interface == "wsgi":
+            self._driver.booted()
+            with Shadow():
+                for played in requests:
+                    serve_wsgi(cover_wsgi(app), played, self._headers)
+            return
+        with Shadow():
+            # Not closed: what the lifespan does at its end is not of these requests.
+            self._loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(self._loop)
+            self._loop.set_exception_handler(lambda loop, context: None)
+            server = AsgiServer(self._driver, cover_asgi(app), self._headers)
+            self._loop.run_until_complete(server.serve(requests))
+
+    def _load(self, spelt: str, folder: str) -> Any:
+        module, _, attribute = spelt.partition(":")
+        if not attribute:
+            raise ReplayFailed(
+                "nothing says how the application is loaded: no module held it when it was recorded",
+                hint="make it an attribute of a module: app = create_app()",
+            )
+        sys.argv = [*self._program.words()]
+        found = self._main() if module == MAIN else self._imported(module, folder)
+        try:
+            # An attribute, or, as servers take it, an expression that makes the application.
+            return eval(attribute, vars(found))
+        except (NameError, AttributeError):
+            raise ReplayFailed(f"{module} has no {attribute}: the application is not there") from None
+
+    def _imported(self, module: str, folder: str) -> ModuleType:
+        sys.path.insert(0, os.path.normpath(os.path.join(os.getcwd(), folder)))
+        try:
+            return importlib.import_module(module)
+        except ModuleNotFoundError as problem:
+            if problem.name and module.startswith(problem.name):
+                raise ReplayFailed(
+                    f"there is no module {module} in {sys.path[0]}",
+                    hint="say where the program lies: playhead replay RUN --cwd FOLDER",
+                ) from problem
+            raise
+
+    def _main(self) -> ModuleType:
+        code, main = self._program.loaded(IMPORTED)
+        sys.modules[MAIN] = sys.modules[IMPORTED] = main
+        try:
+            exec(code, main.__dict__)
+        except Served:
+            pass
+        return main

@@ -1,0 +1,1 @@
+"""Runs that are asked for in the small language: stored ones, and those that go on."""

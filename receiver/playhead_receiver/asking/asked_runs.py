@@ -1,0 +1,123 @@
+"""Runs that somebody asked for in the small language: by what they are, and by what was said in them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from playhead_receiver.asking.language import Asked
+from playhead_receiver.store import Hit, Query, RunSummary, Upkeep
+from playhead_receiver.store.runs.listing import asks_for, order_of, place_after
+from playhead_semconv.errors import RunUnknown
+
+RUNS = 1000
+"""Runs in which a text is looked for: of one that is said in more, those that said it last."""
+FEW = 1000
+"""Runs of a query that are listed to look for a text in them; of more, each is asked for."""
+_ANY_ORDER: dict[str, Any] = {"limit": FEW, "sort": "started", "ascending": False, "after": ""}
+_SAID = re.compile(r'"([^"]*)"|(\S+)')
+
+
+def ask_runs(store: Upkeep, asked: Asked) -> Iterator[RunSummary]:
+    """The runs, in the order and from the place that the query says. `UsageError`."""
+    if not asked.text:
+        return store.runs(asked.query)
+    wanted = iter(sorted(_runs_saying(store, asked), key=lambda run: order_of(run, asked.query)))
+    after = place_after(asked.query)
+    if after is not None:
+        measure, trace_id = after
+        place = (measure if asked.query.ascending else -measure), trace_id
+        wanted = (run for run in wanted if order_of(run, asked.query) > place)
+    return islice(wanted, asked.query.limit)
+
+
+def ask_hits(store: Upkeep, asked: Asked) -> Iterator[tuple[RunSummary, Hit]]:
+    """Where the text is said in the runs that were asked for, newest first. `UsageError`."""
+    runs = _Runs(store, asked.query)
+    if runs.none:
+        return
+    everything = asked.query == Query(mode=None, limit=asked.query.limit)
+    for hit in store.search(asked.text, asked.query.limit, None if everything else runs.has):
+        run = runs.run(bytes.fromhex(hit.trace_id))
+        if run is not None:
+            yield run, hit
+
+
+def _runs_saying(store: Upkeep, asked: Asked) -> list[RunSummary]:
+    """The runs that are asked for and in which all words are said together."""
+    runs = _Runs(store, asked.query)
+    met: set[bytes] = set()
+
+    def is_another(trace_id: bytes) -> bool:
+        if trace_id in met or not runs.has(trace_id):
+            return False
+        met.add(trace_id)
+        return True
+
+    if not runs.none:
+        store.search(asked.text, RUNS, is_another)
+    return [run for trace_id in met if (run := runs.run(trace_id)) is not None]
+
+
+class _Runs:
+    """Which traces are runs of a query; each is looked up once, or all together where they are few."""
+
+    def __init__(self, store: Upkeep, query: Query) -> None:
+        self._store = store
+        self._query = msgspec.structs.replace(query, **_ANY_ORDER)
+        self._known: dict[bytes, RunSummary | None] = {}
+        self._all = False
+        if self._query != Query(mode=query.mode, **_ANY_ORDER):
+            some = list(store.runs(self._query))
+            self._known = {bytes.fromhex(run.trace_id): run for run in some}
+            self._all = len(some) < FEW
+
+    @property
+    def none(self) -> bool:
+        """Whether it is known that there is none."""
+        return self._all and not self._known
+
+    def has(self, trace_id: bytes) -> bool:
+        """Whether it is one."""
+        return self.run(trace_id) is not None
+
+    def run(self, trace_id: bytes) -> RunSummary | None:
+        """The run, if it is one of the query's."""
+        if trace_id in self._known or self._all:
+            return self._known.get(trace_id)
+        try:
+            found = self._store.resolve(trace_id.hex())
+        except RunUnknown:  # deleted meanwhile
+            found = None
+        wanted = found is not None and asks_for(self._query, found)
+        self._known[trace_id] = found if wanted else None
+        return self._known[trace_id]
+
+
+def highlights(excerpt: str, text: str) -> list[tuple[int, int]]:
+    """Where words and phrases of ``text`` stand in an excerpt, in order, without overlaps.
+
+    >>> highlights("Order 81, reorder", '"order 81"')
+    [(0, 8)]
+    """
+    patterns: list[str] = []
+    for phrase, word in _SAID.findall(_unaccented(text)):
+        words = re.findall(r"\w+", phrase or word)
+        if words:
+            ending = "" if word.endswith("*") else r"\b"
+            patterns.append(r"\b" + r"\W+".join(map(re.escape, words)) + ending)
+    if not patterns:
+        return []
+    return [
+        found.span() for found in re.finditer("|".join(patterns), _unaccented(excerpt), re.IGNORECASE)
+    ]
+
+
+def _unaccented(text: str) -> str:
+    """As the search compares it, character for character."""
+    return "".join(unicodedata.normalize("NFD", one)[0] for one in text)

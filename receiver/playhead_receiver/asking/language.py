@@ -1,0 +1,175 @@
+"""The small language in which runs are asked for, the same in every verb, the HTTP API and for agents.
+
+``agent:refund status:failure tool:search since:2d cost>=0.5 "order 81"``: every part has to be true.
+What has no field is text that was said in the run. A value with spaces stands in quotes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from playhead_receiver.store.protocol.store import Query
+from playhead_receiver.store.protocol.upkeep import MARKS
+from playhead_semconv.errors import UsageError
+
+WORDS = {
+    "agent": "agent",
+    "version": "version",
+    "env": "environment",
+    "environment": "environment",
+    "conversation": "conversation",
+    "model": "model",
+    "provider": "provider",
+    "tool": "tool",
+    "error": "error_type",
+}
+"""Fields that are equal to a value, by the words for them."""
+
+STATUSES = ("running", "success", "failure", "partial", "interrupted")
+MODES = ("record", "fork", "resume", "replay", "service", "all")
+
+_PART = re.compile(r'([a-z]+)(:|>=|<=|>|<)("[^"]*"|\S*)|("[^"]*"\*?|\S+)')
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)\Z")
+_UNITS_NS = {
+    "ms": 10**6,
+    "s": 10**9,
+    "m": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86400 * 10**9,
+    "w": 7 * 86400 * 10**9,
+}
+_MOST_NS = (1 << 63) - 1
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What somebody asked for."""
+
+    query: Query
+    text: str = ""
+    """Words and phrases that have to be said; empty where there are none."""
+
+
+def read_language(text: str, base: Query | None = None, now_ns: int | None = None) -> Asked:
+    """Read it; ``base`` has what is asked for where the text does not say. `UsageError`.
+
+    >>> asked = read_language('agent:refund tool:search errors:yes "order 81"')
+    >>> asked.query.agent, asked.query.tool, asked.query.has_errors, asked.text
+    ('refund', 'search', True, '"order 81"')
+    """
+    now_ns = time.time_ns() if now_ns is None else now_ns
+    fields: dict[str, Any] = {}
+    words: list[str] = []
+    for part in _PART.finditer(text):
+        name, sign, value, word = part.groups()
+        if word is not None:
+            words.append(word)
+        else:
+            _read_field(fields, name, sign, value.strip('"'), now_ns)
+    query = msgspec.structs.replace(Query() if base is None else base, **fields)
+    return Asked(query, " ".join(words))
+
+
+def has_fields(text: str) -> bool:
+    """Whether it asks for a field of runs; what does not may be the name of one.
+
+    >>> has_fields("agent:refund"), has_fields("refund-7:3"), has_fields("https://host/trace/1")
+    (True, False, False)
+    """
+    named = (part[1] for part in _PART.finditer(text))
+    return any(name in _FIELDS for name in named)
+
+
+def _read_field(fields: dict[str, Any], name: str, sign: str, value: str, now_ns: int) -> None:
+    if not value:
+        raise UsageError(f"{name}{sign} has no value", hint=f'a word in quotes is text: "{name}{sign}"')
+    if sign == ":":
+        found = _equal(name, value, now_ns)
+    elif name in _BOUNDS:
+        found = _BOUNDS[name](sign, value)
+    else:
+        raise _unknown(name, sign, tuple(_BOUNDS))
+    for field, one in found.items():
+        if field in fields:
+            raise UsageError(f"{name}{sign} is said twice", hint="ask twice")
+        fields[field] = one
+
+
+def _equal(name: str, value: str, now_ns: int) -> dict[str, Any]:
+    if name in WORDS:
+        return {WORDS[name]: value}
+    if name == "status":
+        return {"status": _one_of(name, value, STATUSES)}
+    if name == "mode":
+        return {"mode": None if _one_of(name, value, MODES) == "all" else value}
+    if name == "errors":
+        return {"has_errors": _one_of(name, value, ("yes", "no")) == "yes"}
+    if name == "mark":
+        return {"mark": _one_of(name, value, MARKS)}
+    if name == "since":
+        return {"started_from_ns": _moment(name, value, now_ns)}
+    if name == "until":
+        return {"started_before_ns": _moment(name, value, now_ns)}
+    raise _unknown(name, ":", (*WORDS, "status", "mode", "errors", "mark", "since", "until"))
+
+
+def _one_of(name: str, value: str, known: tuple[str, ...]) -> str:
+    if value not in known:
+        raise UsageError(f"{name}:{value} means nothing", hint=f"{name} is one of: {', '.join(known)}")
+    return value
+
+
+def _duration(sign: str, value: str) -> dict[str, Any]:
+    ns = duration_ns(value)
+    if sign in (">", "<="):
+        ns = min(ns + 1, _MOST_NS)
+    return {"duration_from_ns" if sign[0] == ">" else "duration_below_ns": ns}
+
+
+def _cost(sign: str, value: str) -> dict[str, Any]:
+    try:
+        usd = float(value.lstrip("$"))
+    except ValueError:
+        usd = math.nan
+    if not math.isfinite(usd):
+        raise UsageError(f"{value} is no cost", hint="cost>=0.25, in US dollars")
+    if sign in (">", "<="):
+        usd = math.nextafter(usd, math.inf)
+    return {"cost_from_usd" if sign[0] == ">" else "cost_below_usd": usd}
+
+
+_BOUNDS: dict[str, Callable[[str, str], dict[str, Any]]] = {"duration": _duration, "cost": _cost}
+_FIELDS = frozenset((*WORDS, "status", "mode", "errors", "mark", "since", "until", *_BOUNDS))
+
+
+def duration_ns(value: str) -> int:
+    """``90s``, ``1.5h``, ``2d`` in ns. `UsageError`."""
+    found = _SPAN.match(value)
+    if found is None:
+        raise UsageError(f"{value} is no length of time", hint="90s, 15m, 2h, 7d")
+    return min(round(float(found[1]) * _UNITS_NS[found[2]]), _MOST_NS)
+
+
+def _moment(name: str, value: str, now_ns: int) -> int:
+    """``2d`` is two days ago; else a date, with or without a time of day, local if no zone is named."""
+    if _SPAN.match(value):
+        return max(now_ns - duration_ns(value), 0)
+    try:
+        return min(max(round(datetime.fromisoformat(value).timestamp() * 1e9), 0), _MOST_NS)
+    except (ValueError, OverflowError, OSError):
+        hint = f"{name}:2d, {name}:2026-11-21, {name}:2026-11-21T14:30"
+        raise UsageError(f"{value} is no time", hint=hint) from None
+
+
+def _unknown(name: str, sign: str, known: tuple[str, ...]) -> UsageError:
+    return UsageError(
+        f"{name}{sign} is no field of a run",
+        cause=f"these are: {', '.join(f'{one}{sign}' for one in known)}",
+        hint=f'text stands in quotes: "{name}{sign}…"',
+    )

@@ -1,0 +1,39 @@
+"""Which of the runs that something comes of are asked for, while they go on."""
+
+from __future__ import annotations
+
+import time
+
+from playhead_receiver.store.protocol.store import Query, RunSummary, Store
+from playhead_receiver.store.runs.listing import asks_for
+from playhead_semconv.errors import PlayheadError
+
+AGAIN_S = 0.5
+"""How long what is known of a run holds."""
+KNOWN = 1000
+"""Runs of which it is remembered."""
+
+
+class Watched:
+    """The runs of a query, each as it is known when something of it comes."""
+
+    def __init__(self, store: Store, query: Query) -> None:
+        self._store = store
+        self._query = query
+        self._known: dict[bytes, tuple[RunSummary | None, float]] = {}
+
+    def run(self, trace_id: bytes) -> RunSummary | None:
+        """The run, if it is asked for."""
+        found, until = self._known.get(trace_id, (None, 0.0))
+        if time.monotonic() < until:
+            return found
+        try:
+            found = self._store.resolve(trace_id.hex())
+        except PlayheadError:
+            found = None
+        if found is not None and not asks_for(self._query, found):
+            found = None
+        if len(self._known) >= KNOWN:
+            self._known.clear()
+        self._known[trace_id] = found, time.monotonic() + AGAIN_S
+        return found

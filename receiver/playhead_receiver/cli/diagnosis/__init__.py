@@ -1,0 +1,1 @@
+"""What ``playhead doctor`` finds out: one check per matter, and the source of the program."""

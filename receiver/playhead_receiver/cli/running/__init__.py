@@ -1,0 +1,1 @@
+"""Verbs that start a program: which one, as which process, delivering where."""

@@ -1,0 +1,106 @@
+"""RUN on the command line: which run is meant, and where it is read from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from playhead_receiver.cli.session import Session
+from playhead_replay.tape_files.tape_file import SUFFIX
+from playhead_semconv.errors import RunUnknown
+
+if TYPE_CHECKING:
+    from playhead_receiver.store.protocol.store import RunSummary, Store
+    from playhead_receiver.store.protocol.upkeep import Upkeep
+    from playhead_replay import Run
+
+LATEST = "last"
+TRACE_ID_IN_URL = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """RUN[:POINT], taken apart."""
+
+    run: str
+    point: str = ""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the run is a tape file."""
+        return self.run.endswith(SUFFIX)
+
+
+def parse_target(text: str | None, at: str | None = None) -> Target:
+    """Take RUN[:POINT] apart; ``at`` is POINT given as an option, and wins.
+
+    >>> parse_target("refund-7:3")
+    Target(run='refund-7', point='3')
+    >>> parse_target(None)
+    Target(run='last', point='')
+    >>> parse_target("goldens/refund.tape:error").run
+    'goldens/refund.tape'
+    """
+    text = text or LATEST
+    if "://" in text:
+        found = TRACE_ID_IN_URL.search(text.lower())
+        if found is None:
+            raise RunUnknown(f"no trace id in {text}", hint="playhead ls")
+        return Target(found.group(), at or "")
+    if text.endswith(SUFFIX) or Path(text).is_file():
+        return Target(text, at or "")
+    run, colon, point = text.rpartition(":")
+    if not colon:
+        return Target(text, at or "")
+    return Target(run or LATEST, at or point)
+
+
+@contextmanager
+def reading(session: Session) -> Generator[Upkeep]:
+    """The store of the data folder, opened for reading. `RunUnknown` where nothing was recorded yet."""
+    from playhead_receiver.store import open_store
+
+    if session.nothing_kept:
+        raise RunUnknown(f"nothing is recorded in {session.data_dir}", hint="playhead record SCRIPT")
+    store = open_store(session.store, read_only=True)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def load_run(store: Store, name: str) -> tuple[Run, RunSummary]:
+    """The run that ``name`` means, with its summary. `RunUnknown`, `RunAmbiguous`."""
+    from playhead_replay import Run
+
+    summary = store.resolve(name)
+    return Run.load(store, summary.trace_id), summary
+
+
+def origin_name(store: Store, origin: str) -> str:
+    """``refund-7``, ``refund-7:3``: what a run comes from, by name; by id where that is not kept."""
+    run_id, colon, step = origin.partition(":")
+    trace_id = run_id.partition("-")[0]
+    try:
+        name = store.resolve(trace_id).name
+    except RunUnknown:
+        name = trace_id[:8]
+    return f"{name}{colon}{step}"
+
+
+@contextmanager
+def opened_run(session: Session, target: Target) -> Generator[Run]:
+    """The run of a target, from the store or from a tape file."""
+    if target.is_file or Path(target.run).is_file():
+        from playhead_replay import Run, read_tape_file
+
+        path = Path(target.run)
+        found = read_tape_file(path)
+        yield Run.of_tapes(found.tapes, found.spans, name=path.name.partition(SUFFIX)[0])
+        return
+    with reading(session) as store:
+        yield load_run(store, target.run)[0]

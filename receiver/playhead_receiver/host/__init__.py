@@ -1,0 +1,1 @@
+"""What the receiver needs of the machine under it: a lock, sockets, files, threads, memory."""

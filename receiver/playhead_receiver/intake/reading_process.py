@@ -1,0 +1,215 @@
+"""Spans read and cut in a process of their own: on another processor, under an interpreter of its own.
+
+A request goes there through a pipe. What comes back says where in the request the large values lie, so
+that they stay where they are.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gc
+import struct
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import Generator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from typing import IO
+
+import msgspec
+
+from playhead_receiver.host.memory import return_large_blocks
+from playhead_receiver.intake.spans import Rejections, read_spans
+from playhead_receiver.store.content.cutting import CutSpan, Cutter
+from playhead_receiver.store.writing.prepare import Bundle, Prepared, bundles_of
+from playhead_semconv.errors import MalformedOtlp
+
+BUSY = 16
+"""So many requests have to find another under way before the process is started."""
+MOST_BYTES = 16 * 1024 * 1024
+"""Larger requests are read where they are: they would be in memory twice."""
+PIPE_BYTES = 1024 * 1024
+
+_COMMAND = [sys.executable, "-P", "-c", f"from {__name__} import work; work()"]
+_SIZE = struct.Struct("<I")
+_READY = b"\n"
+_GONE = (OSError, EOFError, ValueError, msgspec.DecodeError)
+
+
+class Reading(msgspec.Struct, array_like=True):
+    """What is made of a request."""
+
+    bundles: list[Bundle]
+    spans: int
+    size_bytes: int
+    rejections: Rejections
+    problem: str = ""
+    """Why it cannot be read at all."""
+
+    def prepared(self) -> Prepared:
+        """What is to be written."""
+        return Prepared([], self.bundles, {}, self.size_bytes)
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Reading).decode
+
+
+class Apart:
+    """That process, started when there is much to do. Safe from any thread.
+
+    Where it is not there, or not any more, requests are read where they are.
+    """
+
+    def __init__(self) -> None:
+        self._under_way = self._busy = 0
+        self._gate = threading.Lock()
+        self._process: _Process | None = None
+        self._starting: threading.Thread | None = None
+        self._closed = False
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process; None while it is not there."""
+        process = self._process
+        return None if process is None else process.pid
+
+    @contextmanager
+    def read(self, body: bytes) -> Generator[Reading | None]:
+        """What a request of traces brings, which is under way in the ``with`` block; None: read it here.
+
+        `MalformedOtlp` as `read_spans`.
+        """
+        with self._gate:
+            self._under_way += 1
+            self._busy += self._under_way > 1
+            if self._busy >= BUSY and self._starting is None and not self._closed:
+                self._starting = threading.Thread(target=self._start, name="playhead-apart", daemon=True)
+                self._starting.start()
+        try:
+            yield self._read(body)
+        finally:
+            with self._gate:
+                self._under_way -= 1
+
+    def _read(self, body: bytes) -> Reading | None:
+        process = self._process
+        if process is None or not 0 < len(body) <= MOST_BYTES:
+            return None
+        try:
+            reading = _decode(process.ask(body))
+        except _GONE:
+            self._lose(process)
+            return None
+        if reading.problem:
+            raise MalformedOtlp(reading.problem)
+        for bundle in reading.bundles:
+            for span in bundle.spans:
+                if isinstance(span.cut, CutSpan):
+                    span.cut.source = body
+        return reading
+
+    def close(self) -> None:
+        """End it. Idempotent."""
+        with self._gate:
+            self._closed = True
+            starting = self._starting
+        if starting is not None:
+            starting.join()
+        if self._process is not None:
+            self._lose(self._process)
+
+    def _start(self) -> None:
+        with suppress(OSError):
+            self._process = _Process()
+
+    def _lose(self, process: _Process) -> None:
+        """It is done with; another may be started when there is much to do again."""
+        with self._gate:
+            if self._process is not process:
+                return
+            self._process, self._starting, self._busy = None, None, 0
+        process.close()
+
+
+class _Process:
+    """Asked by several threads at once, it answers one after the other."""
+
+    def __init__(self) -> None:
+        """Returns when it is ready. `OSError` if it cannot be."""
+        self._running = subprocess.Popen(
+            _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
+        self.pid = self._running.pid
+        assert self._running.stdin is not None and self._running.stdout is not None
+        self._to, self._from = self._running.stdin, self._running.stdout
+        for end in (self._to, self._from):
+            with suppress(OSError, AttributeError):  # pipes have a size on Linux only, up to a limit
+                fcntl.fcntl(end, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        self._sending, self._receiving = threading.Lock(), threading.Lock()
+        self._asked: deque[Future[bytes]] = deque()
+        if self._from.read(len(_READY)) != _READY:
+            self.close()
+            raise OSError("the process that reads spans did not start")
+
+    def ask(self, body: bytes) -> bytes:
+        """Its answer. `OSError`, `EOFError`, `ValueError` if it has ended."""
+        mine = Future[bytes]()
+        with self._sending:
+            self._asked.append(mine)
+            _send(self._to, body)
+        with self._receiving:
+            while not mine.done():
+                answer = _receive(self._from)
+                self._asked.popleft().set_result(answer)
+        return mine.result()
+
+    def close(self) -> None:
+        """End it: what it was asked is read again by whoever asked."""
+        self._running.kill()
+        for end in (self._to, self._from):
+            with suppress(OSError):
+                end.close()
+        self._running.wait()
+
+
+def _send(to: IO[bytes], data: bytes) -> None:
+    to.write(_SIZE.pack(len(data)))
+    to.write(data)
+    to.flush()
+
+
+def _receive(source: IO[bytes]) -> bytes:
+    head = source.read(_SIZE.size)
+    data = source.read(_SIZE.unpack(head)[0]) if len(head) == _SIZE.size else b""
+    if not data:
+        raise EOFError
+    return data
+
+
+def work() -> None:
+    """What the process does: answers until nobody asks any more."""
+    return_large_blocks()
+    cutter = Cutter()
+    gc.freeze()
+    source, to = sys.stdin.buffer, sys.stdout.buffer
+    with suppress(EOFError, BrokenPipeError):
+        to.write(_READY)
+        to.flush()
+        while True:
+            _send(to, _encode(_reading(_receive(source), cutter)))
+
+
+def _reading(body: bytes, cutter: Cutter) -> Reading:
+    try:
+        spans, rejections = read_spans(body)
+    except MalformedOtlp as problem:
+        return Reading([], 0, 0, Rejections(), problem.what)
+    bundles = bundles_of(spans, cutter)
+    for bundle in bundles:
+        for span in bundle.spans:
+            if isinstance(span.cut, CutSpan):
+                span.cut.source = b""  # whoever asks has it
+    return Reading(bundles, len(spans), sum(span.size_bytes for span in spans), rejections)

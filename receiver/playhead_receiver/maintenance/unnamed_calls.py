@@ -1,0 +1,95 @@
+"""What requests mean that no instrumentation named: found in their bytes, after they are stored.
+
+A program that calls a model without an SDK that is recorded sends HTTP requests. Their bytes say which
+model was asked, what it answered and what that used; so their spans do from then on, wherever they are
+read, and the run's summary.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from playhead_receiver.store import Upkeep
+from playhead_receiver.store.protocol.faults import OF_ONE_RUN
+from playhead_receiver.store.protocol.store import Meaning, StoredSpan
+from playhead_receiver.store.runs.summary_fold import SpanRow, bare_requests
+from playhead_receiver.store.spans.span_view import open_frame, parse_span, summarize
+from playhead_semconv.facts import DERIVER_VERSION
+
+if TYPE_CHECKING:
+    from playhead_receiver.store.spans.whole_spans import Deriver
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 500
+"""Spans of a run whose meaning is written together."""
+
+
+class Meanings:
+    """Finds out what the requests of a store mean. For one thread."""
+
+    def __init__(self, store: Upkeep) -> None:
+        self._store = store
+
+    def of_new(self) -> int:
+        """Look at the requests that have come; how many were calls to a model."""
+        count = 0
+        come, position = self._store.to_look_at()
+        for trace_id, span_ids in come.items():
+            try:
+                rows = self._store.lineage(trace_id, span_ids)  # of a run that may be long
+                asked = set(_requests(rows, False)).intersection(span_ids)
+                count += self._look_at(trace_id, [one for one in span_ids if one in asked])
+            except OF_ONE_RUN as problem:
+                log.error("requests of run %s cannot be looked at: %r", trace_id.hex(), problem)
+        if position:
+            self._store.looked_at(position)
+        return count
+
+    def of_run(self, trace_id: bytes, *, again: bool = False) -> int:
+        """Look at the requests of a run that nobody has looked at; how many were calls to a model.
+
+        ``again``: also at those that were looked at before.
+        """
+        return self._look_at(trace_id, _requests(self._store.outline(trace_id), again))
+
+    def _look_at(self, trace_id: bytes, asked: Sequence[bytes]) -> int:
+        if not asked:
+            return 0
+        from playhead_receiver.store.spans.whole_spans import Deriver  # most runs need none of it
+
+        deriver, count = Deriver(self._store), 0
+        for begin in range(0, len(asked), AT_ONCE):
+            found: dict[bytes, Meaning] = {}
+            for stored in self._store.spans(trace_id, asked[begin : begin + AT_ONCE]):
+                found[stored.span_id] = meaning = _meaning(deriver, stored)
+                count += bool(meaning.label.wire)
+            self._store.mean(trace_id, found)
+        return count
+
+
+def _requests(rows: Sequence[SpanRow], again: bool) -> list[bytes]:
+    """Those that are over and steps of their own, or were found to be calls."""
+    bare = bare_requests(rows)
+    return [
+        row.span_id
+        for row in rows
+        if row.end_ns is not None
+        and (row.span_id in bare or row.label.wire)
+        and (again or row.label.derived < DERIVER_VERSION)
+    ]
+
+
+def _meaning(deriver: Deriver, stored: StoredSpan) -> Meaning:
+    """What a request means; what its span says itself, where it is no call to a model."""
+    from playhead_receiver.store.spans.whole_spans import span_of
+
+    found = deriver.meant(stored)
+    own = open_frame(stored.otlp)[1] if found is None else span_of(found[1]).SerializeToString()
+    said = summarize(parse_span(own), True)
+    wire = "" if found is None else found[0]
+    return Meaning(msgspec.structs.replace(said.label, wire=wire, derived=DERIVER_VERSION), said.usage)

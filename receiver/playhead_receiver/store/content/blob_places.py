@@ -1,0 +1,184 @@
+"""The blobs of one store in several places: beside the store, and in the object stores it was told of.
+
+Which these are the store says itself (`Places`), so that whoever opens it finds its blobs.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from playhead_receiver.host.durable_files import keep
+from playhead_receiver.store.content.blobs import Blobs
+from playhead_receiver.store.content.object_store import BlobObjects, object_url
+from playhead_semconv.errors import StoreError, StoreUnavailable
+
+FILE = "blobs.json"
+
+
+class Places(Protocol):
+    """The object stores that a store was told of, by URL."""
+
+    def owner(self) -> str:
+        """The name of the store, of its own and lasting: what is written on its places."""
+        ...
+
+    def all(self) -> list[str]:
+        """All of them; new blobs go to the last."""
+        ...
+
+    def add(self, url: str) -> None:
+        """Keep one; it is the last then."""
+        ...
+
+
+class _Kept(msgspec.Struct):
+    owner: str
+    urls: list[str] = []
+
+
+class PlaceFile:
+    """`Places` in a file of the data folder; not part of a backup, which has the blobs themselves."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path = data_dir / FILE
+
+    def owner(self) -> str:
+        """The name of the store."""
+        kept = self._read()
+        if kept is None:
+            self._write(kept := _Kept(secrets.token_hex(16)))
+        return kept.owner
+
+    def all(self) -> list[str]:
+        """All of them; new blobs go to the last."""
+        kept = self._read()
+        return [] if kept is None else kept.urls
+
+    def add(self, url: str) -> None:
+        """Keep one; it is the last then."""
+        known = self.all()
+        if known[-1:] != [url]:
+            self._write(_Kept(self.owner(), [*(one for one in known if one != url), url]))
+
+    def _read(self) -> _Kept | None:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=_Kept)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as problem:
+            raise StoreUnavailable(f"{self._path} cannot be read", cause=str(problem)) from problem
+
+    def _write(self, kept: _Kept) -> None:
+        try:
+            keep(self._path, msgspec.json.encode(kept))
+        except OSError as problem:
+            raise StoreUnavailable(f"{self._path} cannot be written", cause=str(problem)) from problem
+
+
+class Shelves:
+    """`Blobs` in all places of a store. New ones go to the last place, else beside the store.
+
+    A place that another process has added is found when a blob is looked for and nowhere else.
+    """
+
+    def __init__(self, beside: Blobs, places: Places) -> None:
+        self._beside = beside
+        self._places = places
+        self._objects: dict[str, BlobObjects] = {}
+        self._order: list[str] = []
+        self._look()
+
+    def use(self, url: str) -> None:
+        """From now on new blobs go to ``url``.
+
+        `ConfigurationError` if it is none, or another store's; `StoreUnavailable` if it cannot be
+        reached, unless it was in use before: what needs it is refused then, and sent again.
+        """
+        url = object_url(url)
+        try:
+            self._at(url).claim(self._places.owner())
+        except StoreUnavailable:
+            if url not in self._places.all():
+                raise
+        self._places.add(url)
+        self._look()
+
+    def put(self, data: bytes) -> bytes:
+        """Keep ``data``; its digest. It is durable when this returns."""
+        return (self._at(self._order[-1]) if self._order else self._beside).put(data)
+
+    def get(self, digest: bytes) -> bytes:
+        """The bytes of a blob, verified. `StoreError`: it is nowhere; `CorruptTape`: it is damaged."""
+        missing: StoreError | None = None
+        for shelf in self._where():
+            try:
+                return shelf.get(digest)
+            except StoreUnavailable:
+                raise
+            except StoreError as problem:
+                missing = problem
+        raise missing or StoreError(f"blob {digest.hex()[:16]} is nowhere")
+
+    def has(self, digest: bytes) -> bool:
+        """Whether the blob is anywhere."""
+        return any(shelf.has(digest) for shelf in self._where())
+
+    def delete(self, digest: bytes) -> None:
+        """Forget a blob, wherever it is."""
+        self._look()
+        for shelf in self._all():
+            shelf.delete(digest)
+
+    def size_bytes(self, digest: bytes) -> int:
+        """Length of a blob. `StoreError` if it is nowhere."""
+        for shelf in self._where():
+            if shelf.has(digest):
+                return shelf.size_bytes(digest)
+        raise StoreError(f"blob {digest.hex()[:16]} is nowhere")
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The digests of all blobs, ascending."""
+        self._look()
+        return iter(sorted({digest for shelf in self._all() for digest in shelf}))
+
+    def settled(self) -> set[bytes]:
+        """The digests of blobs that, if nothing refers to them, nothing will.
+
+        Beside the store those are all that no commit is about to refer to; in an object store they
+        have been there for a while, too.
+        """
+        self._look()
+        return set(self._beside).union(*(self._at(url).settled() for url in self._order))
+
+    def places(self) -> list[str]:
+        """URLs of the object stores; new blobs go to the last."""
+        self._look()
+        return list(self._order)
+
+    def elsewhere_bytes(self) -> int:
+        """Of the blobs in object stores."""
+        return sum(self._at(url).total_bytes() for url in self._order)
+
+    def _where(self) -> Iterator[Blobs]:
+        """Beside the store, then in the places, then in those that are new."""
+        yield from self._all()
+        known = set(self._order)
+        self._look()
+        yield from (self._at(url) for url in self._order if url not in known)
+
+    def _all(self) -> list[Blobs]:
+        return [self._beside, *(self._at(url) for url in reversed(self._order))]
+
+    def _look(self) -> None:
+        self._order = self._places.all()
+
+    def _at(self, url: str) -> BlobObjects:
+        found = self._objects.get(url)
+        if found is None:
+            found = self._objects[url] = BlobObjects(url)
+        return found

@@ -1,0 +1,215 @@
+"""Spans of one trace and commit into one frame: what is stored already is referred to, not repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import msgspec
+from blake3 import blake3
+
+from playhead_receiver.store.content.compressed_frames import compress
+from playhead_receiver.store.content.cut_points import seams
+from playhead_receiver.store.content.cutting import DIGEST_BYTES, CutSpan, Piece
+from playhead_receiver.store.content.texts import SPAN, TEXT, address_of, frame_of, relative
+
+REMEMBERED = 131_072
+"""How many texts the index remembers, at most twice."""
+
+LEAST_PART_BYTES = 64
+"""A shorter part stands where it is needed."""
+
+LOOKED_UP = 256
+"""How many beginnings of a text are looked up where they are kept, from the longest."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Recent:
+    """Digest → address, of those that were of use lately."""
+
+    def __init__(self) -> None:
+        self._young: dict[bytes, int] = {}
+        self._old: dict[bytes, int] = {}
+
+    def get(self, digest: bytes) -> int | None:
+        """The address of a text."""
+        found = self._young.get(digest)
+        if found is None:
+            found = self._old.get(digest)
+            if found is not None:
+                self.put(digest, found)
+        return found
+
+    def put(self, digest: bytes, address: int) -> None:
+        """Remember where a text is."""
+        self._young[digest] = address
+        if len(self._young) > REMEMBERED:
+            self._old, self._young = self._young, {}
+
+    def clear(self) -> None:
+        """Forget all."""
+        self._young.clear()
+        self._old.clear()
+
+
+class TextIndex:
+    """Where texts are stored already. A miss costs a copy, never more.
+
+    ``stored`` looks up what is kept on disk; ``store`` keeps it there: texts that others may go on from.
+    ``kept`` says which of many are kept, where asking for each would take long.
+    """
+
+    def __init__(
+        self,
+        stored: Callable[[bytes], int | None],
+        store: Callable[[bytes, int], None],
+        kept: Callable[[list[bytes]], Collection[bytes]] | None = None,
+    ) -> None:
+        self.pieces = Recent()
+        self.wholes = Recent()
+        self._stored = stored
+        self._store = store
+        self._kept = kept
+
+    def clear(self) -> None:
+        """Forget what is remembered."""
+        self.pieces.clear()
+        self.wholes.clear()
+
+    def find(self, digest: bytes) -> int | None:
+        """A text by its digest, as far as it is remembered."""
+        found = self.wholes.get(digest)
+        return self.pieces.get(digest) if found is None else found
+
+    def worth_asking(self, digests: list[bytes]) -> Collection[bytes]:
+        """Those of ``digests`` that may be kept."""
+        return digests if self._kept is None else self._kept(digests)
+
+    def find_stored(self, digest: bytes) -> int | None:
+        """A text by its digest, as far as it is kept."""
+        found = self._stored(digest)
+        if found is not None:
+            self.wholes.put(digest, found)
+        return found
+
+    def add_whole(self, digest: bytes, address: int) -> None:
+        """A text that others may go on from."""
+        self.wholes.put(digest, address)
+        self._store(digest, address)
+
+
+class Frame:
+    """A frame that is being filled."""
+
+    def __init__(self, index: TextIndex, number: int) -> None:
+        self._index = index
+        self._number = number
+        self._items: list[Any] = []
+        self.refers_to: set[int] = set()
+        """Addresses of texts in other frames that are needed to read this one."""
+
+    @property
+    def next_place(self) -> int:
+        """Where the next item goes."""
+        return len(self._items)
+
+    def data(self) -> bytes:
+        """The frame, compressed."""
+        return compress(_encode(self._items))
+
+    def add_span(self, cut: CutSpan | bytes) -> None:
+        """Put a span at `next_place`, and what it needs behind it."""
+        if isinstance(cut, bytes):
+            self._items.append(cut)
+            return
+        item: list[Any] = [SPAN, cut.rest, cut.check]
+        self._items.append(item)
+        for piece in cut.pieces:
+            item += (piece.offset, self._refer(self._text(cut.source, piece)))
+
+    def _refer(self, address: int) -> int:
+        if frame_of(address) != self._number:
+            self.refers_to.add(address)
+        return relative(address, self._number)
+
+    def _add(self, item: Any) -> int:
+        self._items.append(item)
+        return address_of(self._number, len(self._items) - 1)
+
+    def _text(self, source: bytes, piece: Piece) -> int:
+        found = self._index.find(piece.digest)
+        if found is not None:
+            return found
+        begin, base, cuts = 0, None, piece.seams
+        if piece.base:
+            base = self._index.find(piece.base)
+            begin = piece.base_bytes if base is not None else 0
+        body = source[piece.begin + begin : piece.end]
+        if base is None:
+            cuts = seams(body, piece.kind)
+            begin, base = self._longest_beginning(body, cuts)
+            if base is not None and begin == len(body):
+                return base
+            body = body[begin:]
+        parts = self._parts(body, [cut - begin for cut in cuts or () if cut > begin])
+        if base is None and len(parts) == 1:
+            if isinstance(parts[0], int):
+                return parts[0]
+            address = self._add(parts[0])
+            self._index.pieces.put(piece.digest, address)
+            return address
+        item = [TEXT, None if base is None else self._refer(base)]
+        item += [part if isinstance(part, bytes) else self._refer(part) for part in parts]
+        address = self._add(item)
+        if cuts:
+            self._index.add_whole(piece.digest, address)
+        else:
+            self._index.wholes.put(piece.digest, address)
+        return address
+
+    def _longest_beginning(self, body: bytes, cuts: list[int]) -> tuple[int, int | None]:
+        """The longest text that is stored and that ``body`` begins with: its length and address."""
+        if len(cuts) < 2:
+            return 0, None
+        hasher = blake3()
+        at = 0
+        begins: list[tuple[int, bytes]] = []
+        for cut in cuts:
+            hasher.update(body[at:cut])
+            begins.append((cut, hasher.digest()[:DIGEST_BYTES]))
+            at = cut
+        begins.reverse()
+        for cut, digest in begins:
+            found = self._index.find(digest)
+            if found is not None:
+                return cut, found
+        asked = begins[:LOOKED_UP]
+        kept = self._index.worth_asking([digest for _, digest in asked])
+        for cut, digest in asked:
+            found = self._index.find_stored(digest) if digest in kept else None
+            if found is not None:
+                return cut, found
+        return 0, None
+
+    def _parts(self, body: bytes, cuts: list[int]) -> list[Any]:
+        """``body`` cut in parts: short ones as they are, others by address; none twice."""
+        parts: list[Any] = []
+        begin = 0
+        for cut in (*cuts, len(body)):
+            if cut == begin:
+                continue
+            part = body[begin:cut]
+            begin = cut
+            if len(part) >= LEAST_PART_BYTES:
+                digest = blake3(part).digest()[:DIGEST_BYTES]
+                address = self._index.pieces.get(digest)
+                if address is None:
+                    address = self._add(part)
+                    self._index.pieces.put(digest, address)
+                parts.append(address)
+            elif parts and isinstance(parts[-1], bytes):
+                parts[-1] += part
+            else:
+                parts.append(part)
+        return parts

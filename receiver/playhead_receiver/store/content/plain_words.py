@@ -1,0 +1,66 @@
+"""The words in what is stored: JSON without its escapes, protobuf without its framing. For search."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from playhead_receiver.store.content.cut_points import LEAST_BYTES, fields
+from playhead_receiver.store.spans.span_view import open_frame, parse_span
+
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_PLAIN = {'"': '"', "\\": "\\", "/": "/"}
+_ATTRIBUTE_TAGS = (0x0A, 0x12, 0x2A, 0x32, 0x3A, 0x4A)
+DEEPEST = 12
+
+
+def plain_text(data: bytes) -> str:
+    """What a reader sees of ``data``: text, JSON in text, or pieces of OTLP."""
+    if data[:1] and data[0] in _ATTRIBUTE_TAGS:
+        found = list(_strings(data, 0))
+        if found:
+            return " ".join(_unescaped(one) for one in found)
+    return _unescaped(data)
+
+
+def words_of_span(otlp: bytes) -> str:
+    """Name, status and small values of a span; the large ones are texts of their own."""
+    span: Any = parse_span(open_frame(otlp)[1])
+    found: list[str] = [span.name, span.status.message]
+    found += (event.name for event in span.events)
+    for key in sorted(span.attributes):
+        value = span.attributes[key]
+        if value.HasField("string_value") and len(value.string_value) <= LEAST_BYTES:
+            found.append(_unescaped(value.string_value.encode()))
+    return " ".join(one for one in found if one)
+
+
+def _strings(data: bytes, depth: int) -> Iterator[bytes]:
+    """Texts in protobuf messages whose shape is not known; nothing if ``data`` is none."""
+    try:
+        parts = [(begin, stop) for _, begin, stop, _ in fields(data, 0, len(data))]
+    except (IndexError, ValueError):
+        return
+    for begin, stop in parts:
+        part = data[begin:stop]
+        inner = list(_strings(part, depth + 1)) if depth < DEEPEST and len(part) > 2 else []
+        if inner and part[0] in _ATTRIBUTE_TAGS:
+            yield from inner
+        elif len(part) > 1:
+            yield part
+
+
+def _unescaped(data: bytes) -> str:
+    text = data.decode("utf-8", "replace")
+    if "\\" not in text:
+        return text
+    return _SURROGATES.sub(" ", _ESCAPE.sub(_meaning, text))
+
+
+def _meaning(found: re.Match[str]) -> str:
+    escaped = found[1]
+    if len(escaped) == 5:
+        return chr(int(escaped[1:], 16))
+    return _PLAIN.get(escaped, " ")

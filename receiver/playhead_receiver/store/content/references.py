@@ -1,0 +1,106 @@
+"""Content that a span only refers to (``gen_ai.input.messages_ref``, …), read where that is allowed.
+
+Who sends a span says what is read, so only what lies in folders and buckets that were named is, and for
+the data folder's own tenant alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from playhead_receiver.store.content.object_store import SCHEMES, Bucket
+from playhead_semconv.errors import ConfigurationError, StoreUnavailable
+from playhead_semconv.wire import CONTENT_ATTRIBUTES
+
+MOST_BYTES = 64 * 1024 * 1024
+SUFFIX = "_ref"
+
+
+class References:
+    """Reads what ``places`` hold: folders, and prefixes in object stores (``s3://BUCKET/PREFIX``).
+
+    `ConfigurationError` for one that is neither, `StoreUnavailable` without the library for it.
+    """
+
+    def __init__(self, places: Iterable[str] = ()) -> None:
+        self._folders: list[Path] = []
+        self._buckets: list[Bucket] = []
+        for place in filter(None, places):
+            if place.startswith(tuple(f"{scheme}://" for scheme in SCHEMES)):
+                self._buckets.append(Bucket(place))
+            elif Path(place).is_absolute():
+                self._folders.append(Path(place).resolve())
+            else:
+                raise ConfigurationError(f"the folder of references {place} is not absolute")
+
+    @classmethod
+    def named(cls, text: str) -> References:
+        """Those of a setting: places with ``:`` between them.
+
+        >>> len(References.named("/var/lib/one:/var/lib/two")._folders)
+        2
+        """
+        return cls(re.split(r":(?!//)", text))
+
+    def resolved(self, attributes: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+        """Content attributes that were read, and the URIs of those that were not, by attribute."""
+        found: dict[str, Any] = {}
+        left: dict[str, str] = {}
+        for name, uri in _referred(attributes):
+            value = self._content(uri)
+            if value is None:
+                left[name] = uri
+            else:
+                found[name] = value
+        return found, left
+
+    def said(self, attributes: Mapping[str, Any]) -> Iterator[bytes]:
+        """What can be read of it, as it is kept."""
+        if self._folders or self._buckets:
+            for _, uri in _referred(attributes):
+                data = self._read(uri)
+                if data is not None:
+                    yield data
+
+    def _content(self, uri: str) -> list[Any] | None:
+        data = self._read(uri)
+        try:
+            if data is None:
+                return None
+            if urlsplit(uri).path.endswith(".jsonl"):
+                return [msgspec.json.decode(line) for line in data.split(b"\n") if line.strip()]
+            found = msgspec.json.decode(data)
+        except (ValueError, RecursionError):
+            return None
+        return cast(list[Any], found) if isinstance(found, list) else None
+
+    def _read(self, uri: str) -> bytes | None:
+        try:
+            parts = urlsplit(uri)
+            if parts.scheme in SCHEMES:
+                bucket = next((one for one in self._buckets if one.holds(uri)), None)
+                return None if bucket is None else bucket.read(uri, MOST_BYTES)
+            if parts.scheme not in ("file", "") or parts.netloc not in ("", "localhost"):
+                return None
+            path = Path(unquote(parts.path)).resolve()
+            if not any(path.is_relative_to(folder) for folder in self._folders):
+                return None
+            if not path.is_file() or path.stat().st_size > MOST_BYTES:
+                return None
+            return path.read_bytes()
+        except (OSError, ValueError, StoreUnavailable):
+            return None
+
+
+def _referred(attributes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Attributes of content that are elsewhere, and where."""
+    for name in CONTENT_ATTRIBUTES:
+        uri = attributes.get(name + SUFFIX)
+        if isinstance(uri, str) and name not in attributes:
+            yield name, uri

@@ -1,0 +1,1 @@
+"""How long what is stored is kept."""

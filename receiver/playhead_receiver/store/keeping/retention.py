@@ -1,0 +1,239 @@
+"""Which runs have been kept for long enough. Pure; `Upkeep.delete` deletes them."""
+
+from __future__ import annotations
+
+import logging
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from playhead_receiver.store.keeping.share_of_traces import of_share
+from playhead_receiver.store.protocol.faults import OF_ONE_RUN
+from playhead_receiver.store.protocol.store import Query, RunSummary
+from playhead_receiver.store.protocol.upkeep import FLAGGED, HELD, TEST, Deleted, Upkeep
+from playhead_semconv.custody.tombstones import Why
+from playhead_semconv.errors import ConfigurationError, UsageError
+
+log = logging.getLogger(__name__)
+
+DAY_S = 86_400.0
+FOREVER_S = 1e12
+AT_ONCE = 64
+"""Runs that one transaction deletes."""
+
+_WORDS = "success=7d failure=30d flagged=90d test=1d agent:NAME=1d share=0.1 budget=10G, or off"
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": DAY_S, "w": 7 * DAY_S}
+_SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """How long what is kept, in seconds since its end, or since it came in where that was later.
+
+    What runs, and what is held, is never deleted.
+    """
+
+    success_s: float = 7 * DAY_S
+    failure_s: float = 30 * DAY_S
+    """For runs that failed, were interrupted or were partly done."""
+    flagged_s: float = 90 * DAY_S
+    """At least so long, whatever else is said."""
+    test_s: float = DAY_S
+    """For runs that are marked as a test, and for successes outside of ``success_share``."""
+    agents_s: Mapping[str, float] = {}
+    """By agent, instead of ``success_s`` and ``failure_s``."""
+    success_share: float = 1.0
+    """Share of the successful runs that is kept for ``success_s``; which, their trace ids say."""
+    budget_bytes: int | None = None
+    """Above this size the oldest runs go, flagged ones last."""
+
+    def keeps_s(self, run: RunSummary, marks: set[str]) -> float:
+        """How long a run is kept after its end."""
+        if run.agent in self.agents_s:
+            kept = self.agents_s[run.agent]
+        elif run.status != "success":
+            kept = self.failure_s
+        elif of_share(bytes.fromhex(run.trace_id), self.success_share):
+            kept = self.success_s
+        else:
+            kept = self.test_s
+        if TEST in marks:
+            kept = self.test_s
+        return max(kept, self.flagged_s) if FLAGGED in marks else kept
+
+
+KEEP_ALL = Policy(
+    success_s=FOREVER_S, failure_s=FOREVER_S, flagged_s=FOREVER_S, test_s=FOREVER_S, agents_s={}
+)
+"""Nothing goes."""
+
+
+def policy_of(text: str) -> Policy | None:
+    """A policy in words, ``success=7d failure=30d agent:refund=1d share=0.1 budget=10G``; None: ``off``.
+
+    A name with spaces stands in quotes: ``'agent:order desk=1d'``. What is not said is as in `Policy`.
+    `ConfigurationError`.
+    """
+    if text.strip() == "off":
+        return None
+    try:
+        words = shlex.split(text)
+    except ValueError as problem:
+        raise ConfigurationError(f"retention {text!r}: {problem}", hint=_WORDS) from None
+    given: dict[str, Any] = {}
+    agents: dict[str, float] = {}
+    said: set[str] = set()
+    for word in words:
+        name, _, value = word.rpartition("=")
+        if name in said:
+            raise ConfigurationError(f"retention: {name} is said twice")
+        said.add(name)
+        try:
+            if name in ("success", "failure", "flagged", "test"):
+                given[f"{name}_s"] = duration_s(value)
+            elif name.startswith("agent:") and name != "agent:":
+                agents[name.removeprefix("agent:")] = duration_s(value)
+            elif name == "budget":
+                given["budget_bytes"] = size_of(value)
+            elif name == "share":
+                given["success_share"] = _share_of(value)
+            else:
+                raise ConfigurationError("it says nothing of how long runs are kept", hint=_WORDS)
+        except ConfigurationError as problem:
+            raise ConfigurationError(f"retention {word}: {problem.what}", hint=problem.hint) from None
+    return Policy(agents_s=agents, **given)
+
+
+def duration_s(text: str) -> float:
+    """``90d``, ``12h``, ``30m``, ``10s``, ``2w`` in seconds, or ``forever``. `ConfigurationError`."""
+    if text.strip() == "forever":
+        return FOREVER_S
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhdw])", text.strip())
+    if found is None:
+        raise ConfigurationError(f"{text!r} is no duration", hint="90d, 12h, 30m, 10s or forever")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def size_of(text: str) -> int:
+    """``10G``, ``500M``, ``64K`` or a number of bytes. `ConfigurationError`."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)i?B?", text.strip())
+    if found is None:
+        raise ConfigurationError(f"{text!r} is no size", hint="10G, 500M or 64K")
+    return int(float(found[1]) * _SIZES[found[2]])
+
+
+def _share_of(text: str) -> float:
+    if not re.fullmatch(r"0(\.\d+)?|1(\.0+)?", text):
+        raise ConfigurationError(f"{text!r} is no share", hint="a number from 0 to 1: 0.1")
+    return float(text)
+
+
+def expired(
+    runs: Iterable[RunSummary], marks: Mapping[bytes, set[str]], policy: Policy, now_ns: int
+) -> list[RunSummary]:
+    """Those of ``runs`` whose time is over, oldest first."""
+    found: list[RunSummary] = []
+    for run in runs:
+        own = marks.get(bytes.fromhex(run.trace_id), set())
+        if run.ended_ns is None or HELD in own:
+            continue
+        if now_ns - max(run.ended_ns, run.arrived_ns) > policy.keeps_s(run, own) * 1e9:
+            found.append(run)
+    return sorted(found, key=lambda run: run.started_ns)
+
+
+def above_budget(store: Upkeep, policy: Policy) -> int:
+    """How many bytes the store has above its budget; 0 where there is none."""
+    if policy.budget_bytes is None or store.size_bytes() <= policy.budget_bytes:
+        return 0
+    return max(0, store.used_bytes() - policy.budget_bytes)
+
+
+def apply(
+    store: Upkeep,
+    policy: Policy,
+    now_ns: int,
+    note: Callable[[str], None] = lambda _: None,
+    by: str = "",
+) -> Deleted:
+    """Delete what has expired and, oldest first, what is above the budget; then stray blobs.
+
+    ``note`` is told the trace id of each run that goes. ``by``: who deletes, for the tombstones.
+    """
+    marks = store.marks()
+    runs = list(store.runs(Query(mode=None, limit=1 << 60)))
+    over = expired(runs, marks, policy, now_ns)
+    done = delete_runs(store, over, note, by)
+    if policy.budget_bytes is not None:
+        gone = {run.trace_id for run in over}
+        left = [run for run in runs if run.trace_id not in gone and run.ended_ns is not None]
+        left = [run for run in left if HELD not in marks.get(bytes.fromhex(run.trace_id), set())]
+        left.sort(
+            key=lambda run: (FLAGGED in marks.get(bytes.fromhex(run.trace_id), set()), run.started_ns)
+        )
+        while left and above_budget(store, policy):
+            count = max(1, len(left) // 50)
+            done = _sum(done, delete_runs(store, left[:count], note, by))
+            del left[:count]
+    return _sum(done, store.sweep())
+
+
+def named_to_go(store: Upkeep, names: Sequence[str]) -> list[RunSummary]:
+    """The runs that somebody wants deleted, each once.
+
+    `RunUnknown`, `RunAmbiguous`; `UsageError` if one is held or goes on.
+    """
+    marks, found = store.marks(), dict[str, RunSummary]()
+    for name in names:
+        run = store.resolve(name)
+        if HELD in marks.get(bytes.fromhex(run.trace_id), ()):
+            raise UsageError(
+                f"{run.name} is held",
+                hint=f"take the mark off first: playhead gc --unmark {run.name} held",
+            )
+        if run.status == "running":
+            raise UsageError(f"{run.name} goes on", hint="delete it when it is over")
+        found[run.trace_id] = run
+    return list(found.values())
+
+
+def delete_runs(
+    store: Upkeep,
+    runs: Sequence[RunSummary],
+    note: Callable[[str], None] = lambda _: None,
+    by: str = "",
+    why: Why = Why.DELETED,
+) -> Deleted:
+    """Delete runs, some at a time. ``note`` and ``by``: as in `apply`."""
+    done = Deleted()
+    for at in range(0, len(runs), AT_ONCE):
+        some = runs[at : at + AT_ONCE]
+        for run in some:
+            note(run.trace_id)
+        ids = [bytes.fromhex(run.trace_id) for run in some]
+        try:
+            done = _sum(done, store.delete(ids, by, why))
+        except OF_ONE_RUN:
+            for id in ids:
+                try:
+                    done = _sum(done, store.delete([id], by, why))
+                except OF_ONE_RUN as problem:
+                    log.error("run %s cannot be deleted: %r", id.hex(), problem)
+    return done
+
+
+def names_of_runs(store: Upkeep) -> set[str]:
+    """The names of all runs, of whatever mode."""
+    return {run.name for run in store.runs(Query(mode=None, limit=1 << 60))}
+
+
+def _sum(one: Deleted, other: Deleted) -> Deleted:
+    return Deleted(
+        one.runs + other.runs,
+        one.spans + other.spans,
+        one.facts + other.facts,
+        one.blobs + other.blobs,
+        other.wiped,
+    )

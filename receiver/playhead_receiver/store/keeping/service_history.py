@@ -1,0 +1,47 @@
+"""How much is kept of what a service did for no request."""
+
+from __future__ import annotations
+
+import msgspec
+
+from playhead_receiver.store.keeping.retention import FOREVER_S, duration_s, size_of
+from playhead_semconv.errors import ConfigurationError
+
+_WORDS = "1h 64MiB: a time and a size; or off"
+EVERYTHING = 1 << 62
+
+
+class History(msgspec.Struct, frozen=True):
+    """What is kept of it, for each process."""
+
+    time_s: float = 3600.0
+    """How long it is kept, counted back from the last fact of the process."""
+    size_bytes: int = 64 << 20
+    """How many bytes of it are kept, as they are stored."""
+
+
+def history_of(text: str) -> History | None:
+    """``1h 64MiB``, a time, a size, or both; None for ``off`` and ``0``: all of it.
+
+    `ConfigurationError`.
+    """
+    words = text.split()
+    if words in (["off"], ["0"]):
+        return None
+    time_s, size_bytes = FOREVER_S, EVERYTHING
+    said: set[bool] = set()
+    for word in words:
+        is_time = word == "forever" or word[-1] in "smhdw"
+        if is_time in said:
+            raise ConfigurationError(f"process-history {text!r}: {word} is one too many", hint=_WORDS)
+        said.add(is_time)
+        try:
+            if is_time:
+                time_s = duration_s(word)
+            else:
+                size_bytes = size_of(word)
+        except ConfigurationError as problem:
+            raise ConfigurationError(f"process-history {word}: {problem.what}", hint=_WORDS) from None
+    if not said:
+        raise ConfigurationError("process-history says nothing", hint=_WORDS)
+    return History(time_s, size_bytes)

@@ -1,0 +1,32 @@
+"""In which object stores the blobs of a store on PostgreSQL lie."""
+
+from __future__ import annotations
+
+from playhead_receiver.store.postgres.connections.reader import Pool
+
+
+class PlaceTable:
+    """`Places` in the tables ``owner`` and ``place``, for every receiver of the database."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def owner(self) -> str:
+        """The name of the store."""
+        with self._pool.one() as connection:
+            found = connection.execute("SELECT id FROM owner").fetchone()
+        return "" if found is None else str(found[0])
+
+    def all(self) -> list[str]:
+        """All of them; new blobs go to the last."""
+        with self._pool.one() as connection:
+            return [row[0] for row in connection.execute("SELECT url FROM place ORDER BY number")]
+
+    def add(self, url: str) -> None:
+        """Keep one; it is the last then."""
+        if self.all()[-1:] == [url]:
+            return
+        with self._pool.one("BEGIN; LOCK TABLE place IN EXCLUSIVE MODE") as connection:
+            connection.execute("DELETE FROM place WHERE url = %s", (url,))
+            connection.execute("INSERT INTO place(url) VALUES (%s)", (url,))
+            connection.execute("COMMIT")

@@ -1,0 +1,1 @@
+"""Connections to PostgreSQL: where it is, who reads, who writes, what is locked."""

@@ -1,0 +1,100 @@
+"""The writing connection to PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import psycopg
+
+from playhead_receiver.store.content.blobs import Blobs
+from playhead_receiver.store.postgres.connections.address import Place, connect
+from playhead_receiver.store.postgres.connections.database import PgDb
+from playhead_receiver.store.postgres.connections.problems import speaking_of
+from playhead_receiver.store.postgres.rows import Rows
+from playhead_receiver.store.postgres.schema import check_version
+from playhead_receiver.store.protocol.store import Receipt
+from playhead_receiver.store.writing.prepare import Prepared
+
+T = TypeVar("T")
+
+
+class PostgresHands:
+    """Writes batches and does errands, each in a transaction. Used by one thread.
+
+    A connection that is lost is made again with the next transaction. Where it is lost during a commit
+    nobody knows whether that was done; who asked hears that it was not, and may send it again.
+    """
+
+    def __init__(self, place: Place, blobs: Blobs) -> None:
+        self.name = place.name
+        self._place = place
+        self._rows = Rows(blobs)
+        self._connection: psycopg.Connection | None = None
+        self.position = 0
+        self.away = False
+        self.transact(lambda _: None, forgets=False)
+
+    def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
+        """Write all of them, or nothing."""
+        return self._transact(lambda _: self._rows.write(batches))
+
+    def transact(self, action: Callable[[PgDb], T], forgets: bool) -> T:
+        """Let ``action`` change the tables."""
+
+        def act(db: PgDb) -> T:
+            result = action(db)
+            if forgets:
+                db.execute("UPDATE counter SET writes = writes + 1, deletions = deletions + 1")
+            return result
+
+        return self._transact(act)
+
+    def empty_log(self) -> bool:
+        """What was deleted is not overwritten here: the server's log and free pages are its own."""
+        return False
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+
+    def _transact(self, action: Callable[[PgDb], T]) -> T:
+        with speaking_of(self.name):
+            self.away = True
+            db = self._begin()
+            self.away = False
+            try:
+                result = action(db)
+                db.connection.execute("COMMIT")
+            except BaseException:
+                self._rows.forget()
+                if not db.connection.closed:
+                    db.connection.rollback()
+                raise
+        self.position = self._rows.position
+        return result
+
+    def _begin(self) -> PgDb:
+        """The turn to write, on the connection that there is, else on a new one."""
+        if self._connection is not None and not self._connection.closed:
+            try:
+                return self._turn(self._connection)
+            except (psycopg.OperationalError, psycopg.InterfaceError):
+                if not self._connection.closed:
+                    raise
+        self._connection = connect(self._place)
+        return self._turn(self._connection)
+
+    def _turn(self, connection: psycopg.Connection) -> PgDb:
+        db = PgDb(connection)
+        try:
+            connection.execute("BEGIN")
+            if self._rows.begin(db):
+                check_version(connection, self.name)
+        except BaseException:
+            self._rows.forget()
+            if not connection.closed:
+                connection.rollback()
+            raise
+        return db

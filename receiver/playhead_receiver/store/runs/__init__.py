@@ -1,0 +1,1 @@
+"""Runs, whatever the engine: summed up, listed, named, found."""

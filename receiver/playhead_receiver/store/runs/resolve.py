@@ -1,0 +1,95 @@
+"""From what a user types to a run. Engine-neutral."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+from typing import Protocol
+
+from playhead_receiver.store.protocol.store import Query, RunStatus, RunSummary
+from playhead_semconv.errors import RunAmbiguous, RunUnknown
+
+SHORTEST_PREFIX = 8
+
+LOOKED_THROUGH = 1000
+"""How many of the latest runs are searched for one that has steps."""
+
+_HEX = re.compile(r"[0-9a-f]+\Z")
+_LAST = re.compile(r"last(?:-(\d+))?\Z")
+
+
+class Runs(Protocol):
+    """What resolving asks of an engine."""
+
+    def runs(self, query: Query) -> Iterator[RunSummary]:
+        """Summaries, newest first."""
+        ...
+
+    def run_named(self, name: str) -> RunSummary | None:
+        """The run of exactly this name."""
+        ...
+
+    def runs_from(self, low: bytes, high: bytes, limit: int) -> list[RunSummary]:
+        """Runs whose trace id lies between, both included."""
+        ...
+
+    def run_names(self) -> list[str]:
+        """All names, newest first."""
+        ...
+
+
+def resolve(name: str, runs: Runs) -> RunSummary:
+    """The run that ``name`` means: a name, ``last``, ``last-N``, ``failed``, a run id, a trace id, or
+    a prefix of one of at least 8 digits. The last is the latest in which there is something, if any is.
+    `RunUnknown` names what is near, `RunAmbiguous` the candidates.
+    """
+    name = name.strip()
+    exact = runs.run_named(name)
+    if exact is not None:
+        return exact
+    recent = _LAST.match(name)
+    if recent is not None:
+        back = int(recent[1] or 0)
+        found = _latest(runs, back + 1)
+        if len(found) > back:
+            return found[back]
+        raise RunUnknown(
+            "there is no run yet" if not found else f"there are only {len(found)} runs",
+            hint="playhead record agent.py" if not found else "playhead ls",
+        )
+    if name == "failed":
+        statuses: tuple[RunStatus, ...] = ("failure", "interrupted")
+        found = [run for status in statuses for run in runs.runs(Query(status=status, limit=1))]
+        if found:
+            return max(found, key=lambda run: run.started_ns)
+        raise RunUnknown("no run has failed", hint="playhead ls")
+    digits = name.lower().split("-")[0]
+    if _HEX.match(digits) and SHORTEST_PREFIX <= len(digits) <= 32:
+        return _by_prefix(name, digits, runs)
+    names = runs.run_names()
+    near = difflib.get_close_matches(name, names, n=3) or names[:1]
+    raise RunUnknown(
+        f'no run is called "{name}"',
+        hint=f"did you mean {', '.join(near)}?" if near else "playhead record agent.py",
+    )
+
+
+def _latest(runs: Runs, count: int) -> list[RunSummary]:
+    """The latest runs, at most ``count``, newest first; those with nothing in them behind all others."""
+    found = list(runs.runs(Query(limit=count)))
+    if any(run.is_empty for run in found):
+        found = sorted(runs.runs(Query(limit=count + LOOKED_THROUGH)), key=lambda run: run.is_empty)
+    return found[:count]
+
+
+def _by_prefix(name: str, digits: str, runs: Runs) -> RunSummary:
+    low = bytes.fromhex(digits.ljust(32, "0"))
+    high = bytes.fromhex(digits.ljust(32, "f"))
+    found = runs.runs_from(low, high, 5)
+    if not found:
+        raise RunUnknown(f'no run has the id "{name}"', hint="playhead ls")
+    if len(found) > 1:
+        listed = " or ".join(f"{run.name} ({run.trace_id})" for run in found)
+        raise RunAmbiguous(f'"{name}" is {listed}')
+    return found[0]

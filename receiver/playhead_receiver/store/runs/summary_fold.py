@@ -1,0 +1,295 @@
+"""The fold of a run's spans and processes into its summary. Engine-neutral and pure.
+
+What its spans say is a `SpanFold`, which engines keep; what its processes say changes with every sign of
+life and is read at the time of the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from playhead_receiver.store.protocol.store import RunStatus, RunSummary
+from playhead_receiver.store.runs.costs import MOST, NANO, cost_of
+from playhead_receiver.store.spans.span_view import Label, ResourceSummary, Usage
+
+HEARTBEAT_NS = 5_000_000_000
+"""How often a process says that it lives, where it does not say how often."""
+
+MISSED_HEARTBEATS = 3
+"""A process that has said nothing for so many intervals is taken to be dead."""
+
+FOREIGN_PATIENCE_NS = 300_000_000_000
+"""How long a trace without a tape, whose root has not come, counts as running."""
+
+
+class RunRow(msgspec.Struct, frozen=True):
+    """What a store keeps of a run beside its facts and spans."""
+
+    trace_id: bytes
+    name: str
+    agent: str
+    mode: str
+    origin: str
+    started_ns: int
+    arrived_ns: int
+    """When something of it last came in, by the receiver's clock."""
+    conversation: str = ""
+
+
+class SpanRow(msgspec.Struct, frozen=True):
+    """A finished span in a fold; ``end_ns`` None: started and not ended."""
+
+    span_id: bytes
+    parent: bytes
+    start_ns: int
+    end_ns: int | None
+    failed: bool = False
+    local_root: bool = False
+    label: Label = Label()
+    usage: Usage = Usage()
+    resource: int = 0
+    """Row of its resource; 0 where it is not known yet."""
+
+
+class SpanFold(msgspec.Struct, frozen=True, array_like=True):
+    """What the spans of a run say of it together, so that they need not be read again.
+
+    Fields are added at the end only, with a default.
+    """
+
+    root: bytes
+    """Empty where no root is known."""
+    root_ended: bool
+    root_failed: bool
+    last_ns: int
+    """Their latest end or start; 0 without spans."""
+    spans: int
+    steps: int
+    errors: int
+    usage: Usage
+    cost: int | None
+    """Billionths of a dollar; see `RunSummary.cost_usd`."""
+    unpriced: list[str]
+    models: list[str]
+    providers: list[str]
+    tools: list[str]
+    error_types: list[str]
+    version: str
+    resource: int
+    """Row of the resource of the root, else of the first span."""
+
+
+class InstanceRow(msgspec.Struct, frozen=True):
+    """A process instance in a fold."""
+
+    instance: bytes
+    trace_id: bytes
+    """Trace of the run that the process is; empty while its first fact has not come."""
+    span_id: bytes
+    """Its run root."""
+    started_ns: int
+    seen_ns: int
+    """Last sign of life: the time of its last fact, or of that fact's arrival where that was earlier."""
+    heartbeat_ns: int
+    exited: bool
+    failed: bool
+    """Exit status other than 0, or an exception."""
+    last_seq: int
+    """The last number that is known to have been given."""
+    ranges: list[tuple[int, int]]
+    """What is there: first and last number of each stretch, ascending."""
+
+    def alive(self, now_ns: int) -> bool:
+        """Whether the process is to be taken as running."""
+        return not self.exited and now_ns - self.seen_ns < MISSED_HEARTBEATS * self.heartbeat_ns
+
+    def missing(self) -> list[tuple[int, int]]:
+        """Ranges of numbers that were given and are not there, first and last included."""
+        missing: list[tuple[int, int]] = []
+        expected = 0
+        for first, last in self.ranges:
+            if first > expected:
+                missing.append((expected, first - 1))
+            expected = last + 1
+        if self.last_seq >= expected:
+            missing.append((expected, self.last_seq))
+        return missing
+
+
+def fold_spans(spans: Sequence[SpanRow]) -> SpanFold:
+    """What ``spans``, finished and pending ones, say of their run together."""
+    root = _root(spans)
+    by_time = sorted(spans, key=lambda span: span.start_ns)
+    bare = bare_requests(spans)
+    counted = token_bearers(spans)
+    cost, unpriced = cost_of((span.label, span.usage, span.start_ns) for span in counted)
+    wrong = [
+        span for span in by_time if span.failed and (not span.label.attempt or span.span_id in bare)
+    ]
+    named = next((span for span in by_time if span.resource), None)
+    if root is not None and root.resource:
+        named = root
+    return SpanFold(
+        root=b"" if root is None else root.span_id,
+        root_ended=root is not None and root.end_ns is not None,
+        root_failed=root is not None and root.failed,
+        last_ns=max(
+            (span.start_ns if span.end_ns is None else span.end_ns for span in spans), default=0
+        ),
+        spans=len(spans),
+        steps=sum(span.label.step or span.span_id in bare for span in spans),
+        errors=sum(span is not root for span in wrong),
+        usage=Usage(
+            _most(sum(span.usage.input for span in counted)),
+            _most(sum(span.usage.cached for span in counted)),
+            _most(sum(span.usage.cache_write for span in counted)),
+            _most(sum(span.usage.output for span in counted)),
+            _most(sum(span.usage.reasoning for span in counted)),
+        ),
+        cost=None if cost is None else _most(cost),
+        unpriced=unpriced,
+        models=_distinct(span.label.model for span in by_time),
+        providers=_distinct(span.label.provider for span in by_time),
+        tools=_distinct(span.label.tool for span in by_time),
+        error_types=_distinct(span.label.error_type for span in wrong),
+        version=next((span.label.version for span in by_time if span.label.version), ""),
+        resource=0 if named is None else named.resource,
+    )
+
+
+def _most(number: int) -> int:
+    """What is no number of tokens or dollars any more is the most that a table holds."""
+    return min(max(number, -MOST), MOST)
+
+
+def summary_of(
+    run: RunRow,
+    spans: SpanFold,
+    resource: ResourceSummary | None,
+    instances: Sequence[InstanceRow],
+    now_ns: int,
+    marks: Sequence[str] = (),
+) -> RunSummary:
+    """The summary of ``run``. ``instances``: all that took part, in order of their start."""
+    own = [instance for instance in instances if instance.trace_id == run.trace_id]
+    leader = next((one for one in own if not spans.root or one.span_id == spans.root), None)
+    if leader is None and own and not any(one.trace_id != run.trace_id for one in instances):
+        leader = own[0]
+    status = _status(run, spans, leader, instances, now_ns)
+    last_ns = spans.last_ns if spans.spans else 0
+    if own or not spans.root_ended:
+        # A process that serves goes on when a request is over.
+        last_ns = max([last_ns, *(instance.seen_ns for instance in (own or instances))])
+    root = spans.root or (b"" if leader is None else leader.span_id)
+    last_ns = last_ns or run.started_ns
+    return RunSummary(
+        name=run.name,
+        trace_id=run.trace_id.hex(),
+        root_span_id=root.hex(),
+        agent=run.agent,
+        status=status,
+        started_ns=run.started_ns,
+        ended_ns=None if status == "running" else last_ns,
+        steps=spans.steps,
+        errors=spans.errors,
+        input_tokens=spans.usage.input,
+        output_tokens=spans.usage.output,
+        models=spans.models,
+        instances=[instance.instance.hex() for instance in instances],
+        missing=[
+            (instance.instance.hex(), first, last)
+            for instance in instances
+            for first, last in instance.missing()
+        ],
+        mode=run.mode,
+        origin=run.origin,
+        spans=spans.spans,
+        last_ns=last_ns,
+        cached_tokens=spans.usage.cached,
+        cache_write_tokens=spans.usage.cache_write,
+        reasoning_tokens=spans.usage.reasoning,
+        cost_usd=None if spans.cost is None else spans.cost / NANO,
+        unpriced=spans.unpriced,
+        providers=spans.providers,
+        tools=spans.tools,
+        error_types=spans.error_types,
+        version=spans.version or ("" if resource is None else resource.version),
+        environment="" if resource is None else resource.environment,
+        conversation=run.conversation,
+        arrived_ns=run.arrived_ns,
+        marks=list(marks),
+        is_process=bool(own),
+    )
+
+
+def _distinct(words: Iterable[str]) -> list[str]:
+    return [word for word in dict.fromkeys(words) if word]
+
+
+def _root(spans: Iterable[SpanRow]) -> SpanRow | None:
+    """The run root: the parentless span, else the earliest whose parent is in another process."""
+    roots = [span for span in spans if span.local_root]
+    return min(roots, key=lambda span: (bool(span.parent), span.start_ns), default=None)
+
+
+def _status(
+    run: RunRow,
+    spans: SpanFold,
+    leader: InstanceRow | None,
+    instances: Sequence[InstanceRow],
+    now_ns: int,
+) -> RunStatus:
+    if leader is not None:
+        if not leader.exited:
+            return "running" if leader.alive(now_ns) else "interrupted"
+        return "failure" if leader.failed or spans.root_failed else "success"
+    if spans.root_ended:
+        return "failure" if spans.root_failed else "success"
+    if instances:
+        alive = any(instance.alive(now_ns) for instance in instances)
+    else:
+        alive = now_ns - run.arrived_ns < FOREIGN_PATIENCE_NS
+    return "running" if alive else "interrupted"
+
+
+def bare_requests(spans: Sequence[SpanRow]) -> set[bytes]:
+    """HTTP requests that are steps of their own: no call, tool or other request encloses them."""
+    known = {span.span_id: span for span in spans}
+    bare: set[bytes] = set()
+    for span in spans:
+        if not span.label.attempt or span.local_root:
+            continue
+        above, seen = known.get(span.parent), {span.span_id}
+        while (
+            above is not None
+            and above.span_id not in seen
+            and not above.label.step
+            and not _inside(above)
+        ):
+            seen.add(above.span_id)
+            above = known.get(above.parent)
+        if above is None or above.span_id in seen:
+            bare.add(span.span_id)
+    return bare
+
+
+def _inside(span: SpanRow) -> bool:
+    return span.label.attempt and not span.local_root
+
+
+def token_bearers(spans: Sequence[SpanRow]) -> list[SpanRow]:
+    """Spans that used tokens, without those whose descendants report it already and those of a tape."""
+    bearing = {span.span_id: span for span in spans if span.usage}
+    if not bearing:
+        return []
+    parents = {span.span_id: span.parent for span in spans}
+    covered: set[bytes] = set()
+    for span in bearing.values():
+        above = span.parent
+        while above and above not in covered:
+            covered.add(above)
+            above = parents.get(above, b"")
+    own = (span for span_id, span in bearing.items() if span_id not in covered)
+    return [span for span in own if not span.label.played]

@@ -1,0 +1,1 @@
+"""Spans as they are stored: looked at without unpacking, and made whole."""

@@ -1,0 +1,407 @@
+"""A look at OTLP spans without unpacking them.
+
+The messages here describe the same bytes as OTLP's, cut differently: resources, scopes and spans of a
+request stay slices of what came in, so that one bad span does not spoil its request and a good one is
+kept byte for byte; and a span's attributes are a map, so that a few can be looked up without a walk
+over all of them in Python.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from google.protobuf.message import DecodeError
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue
+from opentelemetry.proto.resource.v1.resource_pb2 import Resource
+from opentelemetry.proto.trace.v1 import trace_pb2
+
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import MalformedOtlp
+from playhead_semconv.genai.other_conventions import in_our_words
+from playhead_semconv.otlp import attributes_of
+from playhead_semconv.otlp_bytes.protobuf import field, varint
+from playhead_semconv.untrusted.counts import MOST
+from playhead_semconv.values import GenAiOperationName as Operation
+
+STEPS = frozenset(
+    value
+    for name, value in vars(Operation).items()
+    if name.isupper() and value not in (Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW)
+)
+"""Operations that count as steps of a run: logical calls and tool executions."""
+
+PARENT_IS_REMOTE = 0x300
+"""Both bits of a span's flags that say: its parent is known to be in another process."""
+
+UNNAMED_ERROR = "_OTHER"
+"""What stands for the type of an error that has none."""
+
+_Field = descriptor_pb2.FieldDescriptorProto
+_TYPES = {
+    "bytes": _Field.TYPE_BYTES,
+    "string": _Field.TYPE_STRING,
+    "int32": _Field.TYPE_INT32,
+    "uint32": _Field.TYPE_UINT32,
+    "fixed32": _Field.TYPE_FIXED32,
+    "fixed64": _Field.TYPE_FIXED64,
+}
+_MESSAGES: dict[str, list[tuple[str, int, str]]] = {
+    "Envelope": [("entries", 1, "*.playhead.view.Entry")],
+    "Entry": [
+        ("resource", 1, "bytes"),
+        ("scopes", 2, "*.playhead.view.Scoped"),
+        ("schema_url", 3, "string"),
+    ],
+    "Scoped": [("scope", 1, "bytes"), ("items", 2, "*bytes"), ("schema_url", 3, "string")],
+    "Span": [
+        ("trace_id", 1, "bytes"),
+        ("span_id", 2, "bytes"),
+        ("trace_state", 3, "string"),
+        ("parent_span_id", 4, "bytes"),
+        ("name", 5, "string"),
+        ("kind", 6, "int32"),
+        ("start_time_unix_nano", 7, "fixed64"),
+        ("end_time_unix_nano", 8, "fixed64"),
+        ("attributes", 9, "*.playhead.view.Span.AttributesEntry"),
+        ("dropped_attributes_count", 10, "uint32"),
+        ("events", 11, "*.opentelemetry.proto.trace.v1.Span.Event"),
+        ("dropped_events_count", 12, "uint32"),
+        ("links", 13, "*.opentelemetry.proto.trace.v1.Span.Link"),
+        ("dropped_links_count", 14, "uint32"),
+        ("status", 15, ".opentelemetry.proto.trace.v1.Status"),
+        ("flags", 16, "fixed32"),
+    ],
+}
+
+
+def _describe() -> dict[str, Any]:
+    file = descriptor_pb2.FileDescriptorProto(
+        name="playhead/receiver/view.proto", package="playhead.view", syntax="proto3"
+    )
+    file.dependency.extend((AnyValue.DESCRIPTOR.file.name, trace_pb2.DESCRIPTOR.name))
+    for name, members in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for member, number, kind in members:
+            plain = kind.lstrip("*")
+            label = _Field.LABEL_REPEATED if kind != plain else _Field.LABEL_OPTIONAL
+            added = message.field.add(name=member, number=number, label=label)
+            if plain.startswith("."):
+                added.type, added.type_name = _Field.TYPE_MESSAGE, plain
+            else:
+                added.type = _TYPES[plain]
+        if name == "Span":
+            entry = message.nested_type.add(name="AttributesEntry")
+            entry.options.map_entry = True
+            entry.field.add(name="key", number=1, type=_Field.TYPE_STRING, label=_Field.LABEL_OPTIONAL)
+            entry.field.add(
+                name="value",
+                number=2,
+                type=_Field.TYPE_MESSAGE,
+                type_name=f".{AnyValue.DESCRIPTOR.full_name}",
+                label=_Field.LABEL_OPTIONAL,
+            )
+    pool = descriptor_pool.Default()
+    pool.Add(file)  # pyright: ignore[reportUnknownMemberType]
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"playhead.view.{name}"))
+        for name in _MESSAGES
+    }
+
+
+_CLASSES = _describe()
+Envelope: Any = _CLASSES["Envelope"]
+"""An export request of traces or logs: resources, scopes, and spans or log records as bytes."""
+Entry: Any = _CLASSES["Entry"]
+"""`ResourceSpans` or `ResourceLogs` whose spans or log records are bytes."""
+SpanView: Any = _CLASSES["Span"]
+"""A span whose attributes are a map."""
+
+
+class Label(msgspec.Struct, frozen=True, array_like=True):
+    """What many spans have in common; stored once for all that do. Fields are added at the end only."""
+
+    attempt: bool = False
+    """An HTTP attempt below a logical call, not a call of its own."""
+    step: bool = False
+    model: str = ""
+    """Of the response, else of the request."""
+    asked_model: str = ""
+    """Of the request, where the response names another."""
+    provider: str = ""
+    tool: str = ""
+    """The tool that was executed."""
+    error_type: str = ""
+    """Of a failed span, `UNNAMED_ERROR` where it does not say; empty for others."""
+    version: str = ""
+    """Of the agent."""
+    played: bool = False
+    """Its tape has answered it, in a fork or a resume: nobody was asked, and nothing was used up."""
+    wire: str = ""
+    """Of a request that no instrumentation named: the wire that its bytes are of."""
+    derived: int = 0
+    """Version of the deriver that has looked for that; 0: none has."""
+
+
+class Usage(msgspec.Struct, frozen=True, array_like=True):
+    """Tokens that a span says were used."""
+
+    input: int = 0
+    """With those of the next two."""
+    cached: int = 0
+    cache_write: int = 0
+    output: int = 0
+    """With those of reasoning."""
+    reasoning: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.input or self.output)
+
+
+class SpanSummary(msgspec.Struct, frozen=True, gc=False, array_like=True):
+    """What lists and folds need to know of a span."""
+
+    trace_id: bytes
+    span_id: bytes
+    parent: bytes
+    """Empty for a root."""
+    name: str
+    start_ns: int
+    end_ns: int
+    failed: bool
+    """Ended with status ERROR."""
+    local_root: bool
+    """No parent, or one in another process."""
+    agent: str
+    conversation: str
+    label: Label
+    usage: Usage
+
+
+class ResourceSummary(msgspec.Struct, frozen=True, array_like=True):
+    """What lists and folds need to know of a resource."""
+
+    service: str
+    """``service.name``, empty when unset or OTel's own stand-in."""
+    host: str
+    instance: bytes
+    """The process instance that playhead recorded, empty for others."""
+    version: str
+    environment: str
+
+
+@lru_cache(maxsize=256)
+def resource_summary(resource: bytes) -> ResourceSummary:
+    """Look at an OTLP `Resource`. `MalformedOtlp` if it is none."""
+    try:
+        found = attributes_of(Resource.FromString(resource).attributes)
+    except DecodeError as problem:
+        raise MalformedOtlp(f"resource cannot be decoded: {problem}") from None
+    service = str(found.get(a.SERVICE_NAME) or "")
+    instance = str(found.get(a.PLAYHEAD_INSTANCE) or "")
+    return ResourceSummary(
+        service="" if service.startswith("unknown_service") else service,
+        host=str(found.get(a.HOST_NAME) or ""),
+        instance=_hex(instance, 16),
+        version=str(found.get(a.SERVICE_VERSION) or ""),
+        environment=str(found.get(a.DEPLOYMENT_ENVIRONMENT_NAME) or ""),
+    )
+
+
+def words_of(span: Any, recorded: bool) -> Any:
+    """The attributes of a `SpanView`, or what the GenAI conventions call them where it is of a dialect.
+
+    ``recorded``: its process was recorded, so what others say of its calls is said already.
+    """
+    at = span.attributes
+    if recorded or a.GEN_AI_OPERATION_NAME in at:
+        return at
+    found = in_our_words(at, _value_text, _text_value)
+    if not found:
+        return at
+    kept = {name: at[name] for name in _READ if name in at}
+    return {**found, **kept}
+
+
+_READ = (
+    a.GEN_AI_RESPONSE_MODEL,
+    a.GEN_AI_REQUEST_MODEL,
+    a.GEN_AI_PROVIDER_NAME,
+    a.GEN_AI_SYSTEM,
+    a.GEN_AI_TOOL_NAME,
+    a.GEN_AI_AGENT_NAME,
+    a.GEN_AI_AGENT_VERSION,
+    a.GEN_AI_CONVERSATION_ID,
+    a.GEN_AI_USAGE_INPUT_TOKENS,
+    a.GEN_AI_USAGE_OUTPUT_TOKENS,
+    a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
+    a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS,
+    a.GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS,
+    a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS,
+    a.ERROR_TYPE,
+    a.HTTP_REQUEST_METHOD,
+    a.RPC_SYSTEM,
+)
+"""What `summarize` reads, but for the operation."""
+
+
+def _value_text(value: Any) -> str:
+    return value.string_value
+
+
+def _text_value(text: str) -> Any:
+    return AnyValue(string_value=text)
+
+
+def summarize(span: Any, recorded: bool = False) -> SpanSummary:
+    """Look at a `SpanView`. ``recorded``: as in `words_of`."""
+    at = words_of(span, recorded)
+    operation = _text(at, a.GEN_AI_OPERATION_NAME)
+    failed = span.status.code == trace_pb2.Status.STATUS_CODE_ERROR
+    model, asked = _text(at, a.GEN_AI_RESPONSE_MODEL), _text(at, a.GEN_AI_REQUEST_MODEL)
+    return SpanSummary(
+        trace_id=span.trace_id,
+        span_id=span.span_id,
+        parent=span.parent_span_id,
+        name=span.name,
+        start_ns=span.start_time_unix_nano,
+        end_ns=span.end_time_unix_nano,
+        failed=failed,
+        local_root=not span.parent_span_id or span.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE,
+        agent=_text(at, a.GEN_AI_AGENT_NAME),
+        conversation=_text(at, a.GEN_AI_CONVERSATION_ID),
+        label=_label(
+            not operation
+            and span.kind != trace_pb2.Span.SPAN_KIND_SERVER
+            and (a.HTTP_REQUEST_METHOD in at or a.RPC_SYSTEM in at),
+            operation in STEPS,
+            model or asked,
+            asked if model and model != asked else "",
+            _text(at, a.GEN_AI_PROVIDER_NAME) or _text(at, a.GEN_AI_SYSTEM),
+            _text(at, a.GEN_AI_TOOL_NAME) if operation == Operation.EXECUTE_TOOL else "",
+            (_text(at, a.ERROR_TYPE) or UNNAMED_ERROR) if failed else "",
+            _text(at, a.GEN_AI_AGENT_VERSION),
+            bool(_text(at, a.PLAYHEAD_FIDELITY)),
+        ),
+        usage=_usage(at),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _label(*found: Any) -> Label:
+    return Label(*found)
+
+
+_NO_USAGE = Usage()
+
+
+def _usage(at: Any) -> Usage:
+    given = _number(at, a.GEN_AI_USAGE_INPUT_TOKENS)
+    taken = _number(at, a.GEN_AI_USAGE_OUTPUT_TOKENS)
+    if not given and not taken:
+        return _NO_USAGE
+    written = _number(at, a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS)
+    return Usage(
+        given,
+        _number(at, a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS),
+        written or _number(at, a.GEN_AI_USAGE_CACHE_CREATION_INPUT_TOKENS),
+        taken,
+        _number(at, a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS),
+    )
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """What stands around a span in `ResourceSpans` that hold exactly it; the same for many."""
+
+    resource: bytes
+    """First: the resource, as a field."""
+    head: bytes
+    """The scope, as a field, and the schema URLs of scope and resource."""
+    tail: bytes
+    end: bytes
+
+    def front_of(self, size: int) -> bytes:
+        """What stands behind the resource, before a span of ``size`` bytes that is the only one."""
+        lead = varint(size)
+        inner = varint(len(self.head) + 1 + len(lead) + size + len(self.tail))
+        return b"".join((b"\x12", inner, self.head, b"\x12", lead))
+
+    @property
+    def back(self) -> bytes:
+        """What stands behind it."""
+        return self.tail + self.end
+
+
+def surroundings(entry: Any, scoped: Any) -> Surroundings:
+    """What stands around the spans of a scope."""
+    return Surroundings(
+        field(1, entry.resource) if entry.resource else b"",
+        field(1, scoped.scope) if scoped.scope else b"",
+        _text_field(3, scoped.schema_url),
+        _text_field(3, entry.schema_url),
+    )
+
+
+def open_frame(otlp: bytes) -> tuple[bytes, bytes]:
+    """Resource and span of `ResourceSpans`. `MalformedOtlp` if it does not hold exactly one."""
+    try:
+        entry = Entry.FromString(otlp)
+    except DecodeError as problem:
+        raise MalformedOtlp(f"ResourceSpans cannot be decoded: {problem}") from None
+    spans = [item for scoped in entry.scopes for item in scoped.items]
+    if len(spans) != 1:
+        raise MalformedOtlp(f"ResourceSpans holds {len(spans)} spans instead of one")
+    return entry.resource, spans[0]
+
+
+def parse_span(span: bytes) -> Any:
+    """A `SpanView`, checked. `MalformedOtlp` says what is wrong with it."""
+    try:
+        view = SpanView.FromString(span)
+    except DecodeError as problem:
+        raise MalformedOtlp(f"span cannot be decoded: {problem}") from None
+    for name, value, zeros in (
+        ("trace_id", view.trace_id, _NO_TRACE),
+        ("span_id", view.span_id, _NO_SPAN),
+    ):
+        if len(value) != len(zeros):
+            raise MalformedOtlp(f"{name} has {len(value)} bytes instead of {len(zeros)}")
+        if value == zeros:
+            raise MalformedOtlp(f"{name} is all zeros")
+    if len(view.parent_span_id) not in (0, 8):
+        raise MalformedOtlp(f"parent_span_id has {len(view.parent_span_id)} bytes instead of 8")
+    if max(view.start_time_unix_nano, view.end_time_unix_nano) >= 1 << 63:
+        raise MalformedOtlp("a time of the span lies beyond the year 2262")
+    return view
+
+
+_NO_TRACE, _NO_SPAN = bytes(16), bytes(8)
+
+
+def _text(at: Any, name: str) -> str:
+    value = at.get(name)
+    return "" if value is None else value.string_value
+
+
+def _number(at: Any, name: str) -> int:
+    value = at.get(name)
+    return 0 if value is None else min(max(value.int_value, 0), MOST)
+
+
+def _hex(text: str, size: int) -> bytes:
+    try:
+        found = bytes.fromhex(text)
+    except ValueError:
+        return b""
+    return found if len(found) == size else b""
+
+
+def request_of(resource_spans: bytes) -> bytes:
+    """An export request of traces with this `ResourceSpans` alone."""
+    return field(1, resource_spans)
+
+
+def _text_field(number: int, text: str) -> bytes:
+    return field(number, text.encode()) if text else b""

@@ -1,0 +1,296 @@
+"""Spans made whole: what a span left out is derived from the exchange it refers to.
+
+To a playhead endpoint the content of a span travels as a reference to the exchange it comes from. Here
+it is derived with the function that the agent itself uses, on demand; nothing is stored twice. A span
+that has started and not come (it runs, or its process died) is built from its start fact and from
+what its exchange shows so far.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, cast
+
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans, Span
+
+from playhead_replay.run.linked_tape import LinkedTape, linked
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import TapeError
+from playhead_semconv.facts import Exchange, ExchangeId, Fact
+from playhead_semconv.otlp import set_attributes, value_of
+from playhead_semconv.tape.protocols import Tape
+from playhead_semconv.tape.span_starts import starts_of
+from playhead_semconv.wire import (
+    DIALECTS,
+    Derived,
+    PrefixCache,
+    WireResponse,
+    call_name,
+    derive,
+    recognised,
+    said_by,
+    wire_of,
+)
+
+if TYPE_CHECKING:
+    from playhead_receiver.store.protocol.store import Store, StoredSpan, StoredTape
+
+TAPES_KEPT = 16
+
+_BOOKKEEPING = frozenset((a.PLAYHEAD_SPAN_NAME, a.PLAYHEAD_SPAN_KIND, a.PLAYHEAD_SPAN_PARENT))
+
+
+class Deriver:
+    """Makes spans of one store whole. Keeps what consecutive spans share; one thread at a time."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._tapes: OrderedDict[bytes, StoredTape] = OrderedDict()
+        self._cache = PrefixCache()
+        self._of_forks: dict[bytes, tuple[int, LinkedTape | None]] = {}
+        """The last tape of a fork, with the number of its last fact by then."""
+
+    def is_whole(self, stored: StoredSpan) -> bool:
+        """Whether all that a span rests on is here, or is known never to come."""
+        span = span_of(ResourceSpans.FromString(stored.otlp))
+        at = attributes_of(span, _RESTING)
+        reference = reference_of(at)
+        rests_on = at.get(a.PLAYHEAD_RESTS_ON)
+        if reference is None or not _left_out(span, at) or not isinstance(rests_on, int):
+            return True
+        tape = self._tape(reference[0])
+        return tape.last() >= rests_on or any(first <= rests_on <= last for first, last in tape.gaps())
+
+    def whole(self, stored: StoredSpan) -> ResourceSpans:
+        """A span with all that it left out; as it came where its exchange is not here."""
+        envelope = ResourceSpans.FromString(stored.otlp)
+        span = span_of(envelope)
+        if stored.wire:
+            found = self._exchange_of(envelope)
+            if found is not None:
+                self._tell(envelope, *found, stored.wire)
+            return envelope
+        at = attributes_of(span, _RESTING)
+        left_out = _left_out(span, at)
+        reference = reference_of(at)
+        wire = at.get(a.PLAYHEAD_WIRE)
+        if not left_out or reference is None or wire not in DIALECTS:
+            return envelope
+        instance, id = reference
+        exchange = self._tape(instance).exchange(id)
+        derived = None if exchange is None else self._derive(instance, exchange, str(wire))
+        if derived is not None:
+            found = {name: derived.attributes[name] for name in left_out if name in derived.attributes}
+            set_attributes(span.attributes, found)
+        return envelope
+
+    def meant(self, stored: StoredSpan) -> tuple[str, ResourceSpans] | None:
+        """The wire of a request that no instrumentation named, and its span with what that tells.
+
+        None where it is no call to a model, or where the tape does not hold it.
+        """
+        envelope = ResourceSpans.FromString(stored.otlp)
+        at = attributes_of(span_of(envelope), _REQUEST)
+        method, url = str(at.get(a.HTTP_REQUEST_METHOD)), str(at.get(a.URL_FULL))
+        found = self._exchange_of(envelope) if wire_of(method, url) is not None else None
+        if found is None:
+            return None
+        instance, exchange = found
+        try:
+            body = self._tape(instance).read(exchange.ask.body)
+        except TapeError:
+            return None
+        wire = recognised(method, url, body)
+        told = wire is not None and self._tell(envelope, instance, exchange, wire)
+        return (wire, envelope) if wire is not None and told else None
+
+    def _exchange_of(self, envelope: ResourceSpans) -> tuple[bytes, Exchange] | None:
+        """The exchange that a span of a request is about, and whose it is."""
+        at = attributes_of(span_of(envelope), _REQUEST)
+        told = {pair.key: value_of(pair.value) for pair in envelope.resource.attributes}
+        reference = f"{told.get(a.PLAYHEAD_INSTANCE, '')}/{at.get(a.PLAYHEAD_EXCHANGE_ID, '')}"
+        found = reference_of({a.PLAYHEAD_EXCHANGE_REF: reference})
+        if found is None:
+            return None
+        instance, id = found
+        exchange = self._tape(instance).exchange(id)
+        return None if exchange is None else (instance, exchange)
+
+    def _tell(self, envelope: ResourceSpans, instance: bytes, exchange: Exchange, wire: str) -> bool:
+        """Add to the span of a request what its bytes say; False where they are not here."""
+        derived = self._derive(instance, exchange, wire) if wire in DIALECTS else None
+        if derived is None:
+            return False
+        span = span_of(envelope)
+        host = str(attributes_of(span, _REQUEST).get(a.SERVER_ADDRESS, ""))
+        waited_ns = exchange.parts[0].time_ns - span.start_time_unix_nano if exchange.parts else None
+        said: dict[str, Any] = dict(said_by(wire, derived, host, waited_ns))
+        said[a.PLAYHEAD_EXCHANGE_REF] = f"{instance.hex()}/{exchange.id}"
+        present = {pair.key for pair in span.attributes}
+        span.name = call_name(said)
+        set_attributes(span.attributes, {name: one for name, one in said.items() if name not in present})
+        return True
+
+    def pending(self, trace_id: bytes) -> Iterator[ResourceSpans]:
+        """The spans of a trace that have started and not come, without an end, as far as they got."""
+        for start in self._store.pending(trace_id):
+            yield self.begun(start)
+
+    def begun(self, start: Fact) -> ResourceSpans:
+        """The span that a start fact began, without an end, as far as it got."""
+        envelope = ResourceSpans()
+        resource = self._store.resource(start.instance)
+        if resource is not None:
+            envelope.resource.ParseFromString(resource)
+        at = start.attributes
+        kind = at.get(a.PLAYHEAD_SPAN_KIND)
+        span = envelope.scope_spans.add().spans.add(
+            trace_id=start.trace_id,
+            span_id=start.span_id,
+            parent_span_id=_parent_of(start),
+            name=str(at.get(a.PLAYHEAD_SPAN_NAME, "")),
+            kind=kind if isinstance(kind, int) and kind in Span.SpanKind.values() else 0,  # type: ignore[arg-type]
+            start_time_unix_nano=start.time_ns,
+        )
+        found = {name: value for name, value in at.items() if name not in _BOOKKEEPING}
+        set_attributes(span.attributes, self._so_far(start) | found)
+        return envelope
+
+    def _so_far(self, start: Fact) -> dict[str, Any]:
+        """What the last exchange below a span shows."""
+        exchange = self._exchange_below(start)
+        if exchange is None:
+            return {}
+        found: dict[str, Any] = {}
+        status = exchange.head.get(a.HTTP_RESPONSE_STATUS_CODE)
+        method, _, url = exchange.ask.key.partition(" ")
+        wire = wire_of(method, url)
+        if start.attributes.get(a.GEN_AI_OPERATION_NAME) is None:
+            return {} if status is None else {a.HTTP_RESPONSE_STATUS_CODE: status}
+        if wire is None:
+            return {}
+        derived = self._derive(start.instance, exchange, wire)
+        if derived is not None:
+            found |= derived.attributes
+        found[a.PLAYHEAD_WIRE] = wire
+        found[a.PLAYHEAD_EXCHANGE_REF] = f"{start.instance.hex()}/{exchange.id}"
+        return found
+
+    def _exchange_below(self, start: Fact) -> Exchange | None:
+        """The last exchange that was asked under a span or under a span below it."""
+        tape = self._tape(start.instance)
+        below = {start.span_id}
+        last: ExchangeId | None = None
+        for fact in tape.facts(start.seq - 1):  # an ask may tell the start itself
+            if fact.trace_id != start.trace_id:
+                continue
+            for begun in reversed(starts_of(fact)):  # those around it first
+                if _parent_of(begun) in below:
+                    below.add(begun.span_id)
+            if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST and fact.span_id in below:
+                last = fact.exchange
+        return None if last is None else tape.exchange(last)
+
+    def _derive(self, instance: bytes, exchange: Exchange, wire: str) -> Derived | None:
+        tape: Tape = self._tape(instance)
+        try:
+            request, chunks = _bytes_of(tape, exchange)
+        except TapeError:
+            # A fork does not repeat what its origin's tape holds.
+            whole = self._linked(instance)
+            found = None if whole is None else whole.exchange(exchange.id)
+            if whole is None or found is None:
+                return None
+            try:
+                request, chunks = _bytes_of(whole, found)
+            except TapeError:
+                return None
+        return derive(wire, request, response_of(exchange, chunks), self._cache)
+
+    def _linked(self, instance: bytes) -> LinkedTape | None:
+        tape = self._tape(instance)
+        last, found = self._of_forks.get(instance, (-1, None))
+        if last != tape.last():
+            whole = linked(self._store, tape)
+            found = whole if isinstance(whole, LinkedTape) else None
+            self._of_forks = {instance: (tape.last(), found)}
+        return found
+
+    def _tape(self, instance: bytes) -> StoredTape:
+        tape = self._tapes.get(instance)
+        if tape is None:
+            tape = self._tapes[instance] = self._store.tape(instance)
+            if len(self._tapes) > TAPES_KEPT:
+                self._tapes.popitem(last=False)
+        return tape
+
+
+def whole_span(store: Store, stored: StoredSpan) -> ResourceSpans:
+    """A span with all that it left out. For many spans of one run, keep a `Deriver`."""
+    return Deriver(store).whole(stored)
+
+
+def pending_spans(store: Store, trace_id: bytes) -> Iterator[ResourceSpans]:
+    """The spans of a trace that have started and not come, without an end, as far as they got."""
+    return Deriver(store).pending(trace_id)
+
+
+def _bytes_of(tape: Tape, exchange: Exchange) -> tuple[bytes, list[bytes]]:
+    """The request body and the chunks of the answer. `TapeError`."""
+    return tape.read(exchange.ask.body), [tape.read(part.data) for part in exchange.parts]
+
+
+def response_of(exchange: Exchange, chunks: list[bytes]) -> WireResponse:
+    """The response of an exchange, for `playhead_semconv.wire.derive`."""
+    status = exchange.head.get(a.HTTP_RESPONSE_STATUS_CODE)
+    flat: Any = exchange.head.get(a.PLAYHEAD_HTTP_HEADERS)
+    texts = [str(text) for text in cast(list[Any], flat)] if isinstance(flat, list) else []
+    return WireResponse(
+        status_code=status if isinstance(status, int) else None,
+        headers=list(zip(texts[::2], texts[1::2], strict=False)),
+        chunks=chunks,
+        complete=exchange.end is not None and exchange.end.how == "complete",
+    )
+
+
+def span_of(envelope: ResourceSpans) -> Span:
+    """The one span of a `StoredSpan`."""
+    return envelope.scope_spans[0].spans[0]
+
+
+def attributes_of(span: Span, names: frozenset[str]) -> dict[str, Any]:
+    """Some attributes of a span."""
+    return {pair.key: value_of(pair.value) for pair in span.attributes if pair.key in names}
+
+
+def reference_of(at: dict[str, Any]) -> tuple[bytes, ExchangeId] | None:
+    """Instance and id of the exchange that a span's messages come from; None if it names none."""
+    instance, _, exchange = str(at.get(a.PLAYHEAD_EXCHANGE_REF, "")).partition("/")
+    try:
+        return bytes.fromhex(instance), ExchangeId.parse(exchange)
+    except ValueError:
+        return None
+
+
+def _left_out(span: Span, at: dict[str, Any]) -> list[str]:
+    """Names of the attributes that can be derived and are not on the span."""
+    names: Any = at.get(a.PLAYHEAD_DERIVED)
+    if not isinstance(names, list):
+        return []
+    present = {pair.key for pair in span.attributes}
+    return [name for name in cast(list[Any], names) if isinstance(name, str) and name not in present]
+
+
+def _parent_of(start: Fact) -> bytes:
+    try:
+        return bytes.fromhex(str(start.attributes.get(a.PLAYHEAD_SPAN_PARENT, "")))
+    except ValueError:
+        return b""
+
+
+_REQUEST = frozenset(
+    (a.HTTP_REQUEST_METHOD, a.URL_FULL, a.SERVER_ADDRESS, a.PLAYHEAD_EXCHANGE_ID, a.PLAYHEAD_INSTANCE)
+)
+_RESTING = frozenset((a.PLAYHEAD_RESTS_ON, a.PLAYHEAD_DERIVED, a.PLAYHEAD_EXCHANGE_REF, a.PLAYHEAD_WIRE))

@@ -1,0 +1,338 @@
+"""Summaries of runs in the tables: read, made of spans, and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from playhead_receiver.store.protocol.store import RunSummary
+from playhead_receiver.store.runs.listing import measure_of
+from playhead_receiver.store.runs.summary_fold import (
+    InstanceRow,
+    RunRow,
+    SpanFold,
+    SpanRow,
+    fold_spans,
+    summary_of,
+)
+from playhead_receiver.store.spans.span_view import (
+    Entry,
+    Label,
+    ResourceSummary,
+    Usage,
+    resource_summary,
+)
+from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.writing.prepare import PreparedSpan
+
+WORDS = (
+    "agent",
+    "version",
+    "environment",
+    "conversation",
+    "model",
+    "provider",
+    "tool",
+    "error_type",
+)
+"""What runs are found by, in the order of the numbers of ``run_word.kind``. Only ever added to."""
+
+_AT_ONCE = 500
+"""Spans that one query asks for."""
+COLUMNS = "trace_id, name, agent, mode, origin, started_ns, arrived_ns, conversation, stale, summary"
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode: msgspec.msgpack.Decoder[SpanFold] = msgspec.msgpack.Decoder(SpanFold)
+_decode_label: msgspec.msgpack.Decoder[Label] = msgspec.msgpack.Decoder(Label)
+
+
+class StoredRun(msgspec.Struct, frozen=True):
+    """A row of ``run``."""
+
+    row: RunRow
+    stale: int
+    """The position of what changed its summary since it was kept; 0: nothing."""
+    kept: bytes | None
+    """Its `SpanFold`, None if it was never kept."""
+
+
+def stored_run(columns: tuple[Any, ...]) -> StoredRun:
+    """A row that was read as `COLUMNS`."""
+    return StoredRun(RunRow(*columns[:8]), columns[8], columns[9])
+
+
+def summary(db: Db, run: StoredRun, now_ns: int) -> RunSummary:
+    """The summary of a run, made of its spans where it is not up to date."""
+    return summaries(db, [run], now_ns)[0]
+
+
+def summaries(db: Db, runs: Sequence[StoredRun], now_ns: int) -> list[RunSummary]:
+    """The summaries of runs; what they need of other tables is asked for together."""
+    folds = [
+        folded(db, run.row.trace_id) if run.kept is None or run.stale else _decode.decode(run.kept)
+        for run in runs
+    ]
+    return _summaries(db, [run.row for run in runs], folds, now_ns)
+
+
+def _summaries(
+    db: Db, runs: Sequence[RunRow], folds: Sequence[SpanFold], now_ns: int
+) -> list[RunSummary]:
+    resources = {spans.resource for spans in folds if spans.resource}
+    about = dict(_among(db, "SELECT id, data FROM resource WHERE id IN", resources))
+    members: dict[bytes, list[int]] = {}
+    traces = [run.trace_id for run in runs]
+    for trace_id, instance in _among(
+        db,
+        "SELECT run_instance.trace_id, instance.id FROM run_instance JOIN instance"
+        " ON instance.id = run_instance.instance WHERE run_instance.trace_id IN",
+        traces,
+        "ORDER BY started_ns, instance.id",
+    ):
+        members.setdefault(trace_id, []).append(instance)
+    instances = instances_of(db, {one for some in members.values() for one in some})
+    marks: dict[bytes, list[str]] = {}
+    for trace_id, word in _among(
+        db, "SELECT trace_id, word FROM mark WHERE trace_id IN", traces, "ORDER BY word"
+    ):
+        marks.setdefault(trace_id, []).append(word)
+    return [
+        summary_of(
+            run,
+            spans,
+            _about(about[spans.resource]) if spans.resource in about else None,
+            [instances[one] for one in members.get(run.trace_id, ())],
+            now_ns,
+            marks.get(run.trace_id, ()),
+        )
+        for run, spans in zip(runs, folds, strict=True)
+    ]
+
+
+def _among(db: Db, sql: str, values: Collection[Any], order: str = "") -> Iterable[Any]:
+    """Rows that have one of some values."""
+    if not values:
+        return ()
+    return db.execute(f"{sql} ({', '.join('?' * len(values))}) {order}", tuple(values))
+
+
+def folded(db: Db, trace_id: bytes) -> SpanFold:
+    """What the spans of a run say of it."""
+    return fold_spans(span_rows(db, trace_id))
+
+
+def span_rows(db: Db, trace_id: bytes) -> list[SpanRow]:
+    """The spans of a run without their content, finished and pending."""
+    return [*_finished(db, trace_id), *_pending(db, trace_id)]
+
+
+def lineage(db: Db, trace_id: bytes, span_ids: Iterable[bytes]) -> list[SpanRow]:
+    """Some spans of a run, and what encloses them, without their content; a read for each level."""
+    found: dict[bytes, SpanRow] = {}
+    wanted = list(dict.fromkeys(span_ids))
+    while wanted:
+        for begin in range(0, len(wanted), _AT_ONCE):
+            some = wanted[begin : begin + _AT_ONCE]
+            for row in (*_pending(db, trace_id, some), *_finished(db, trace_id, some)):
+                found[row.span_id] = row
+        above = (found[id].parent for id in wanted if id in found)
+        wanted = [id for id in dict.fromkeys(above) if id and id not in found]
+    return list(found.values())
+
+
+def _finished(db: Db, trace_id: bytes, only: Sequence[bytes] = ()) -> Iterator[SpanRow]:
+    """The spans of a run that have come; or those ``only``."""
+    rows: Any = db.execute(
+        "SELECT span_id, parent, start_ns, end_ns, failed, local_root, label.data, input, cached,"
+        " cache_write, output, reasoning, resource FROM span JOIN label ON label.id = span.label"
+        f" WHERE trace_id = ?{_in(only)}",
+        (trace_id, *only),
+    )
+    for (
+        id,
+        parent,
+        begin,
+        end,
+        failed,
+        root,
+        label,
+        given,
+        cached,
+        written,
+        put_out,
+        thought,
+        at,
+    ) in rows:
+        usage = Usage(given, cached, written, put_out, thought) if given or put_out else _NO_USAGE
+        yield SpanRow(id, parent, begin, end, bool(failed), bool(root), label_of(label), usage, at)
+
+
+def _pending(db: Db, trace_id: bytes, only: Sequence[bytes] = ()) -> Iterator[SpanRow]:
+    """The spans of a run that have started and not come; or those ``only``."""
+    rows: Any = db.execute(
+        f"SELECT span_id, parent, start_ns, step, model FROM pending WHERE trace_id = ?{_in(only)}",
+        (trace_id, *only),
+    )
+    for id, parent, begin, step, model in rows:
+        label = Label(step=bool(step), model=model)
+        yield SpanRow(id, parent, begin, None, local_root=not parent, label=label)
+
+
+def _in(span_ids: Sequence[bytes]) -> str:
+    return f" AND span_id IN ({', '.join('?' * len(span_ids))})" if span_ids else ""
+
+
+def span_row(
+    position: int, span: PreparedSpan, label: int, resource: int, bundle: int, place: int
+) -> tuple[Any, ...]:
+    """A row of ``span``, in the order of its columns; ``label`` and on: the rows it refers to."""
+    about, usage = span.summary, span.summary.usage
+    return (
+        position,
+        about.trace_id,
+        about.span_id,
+        about.parent,
+        about.start_ns,
+        about.end_ns,
+        about.failed,
+        about.local_root,
+        label,
+        usage.input,
+        usage.cached,
+        usage.cache_write,
+        usage.output,
+        usage.reasoning,
+        resource,
+        bundle,
+        place,
+    )
+
+
+def outdated(db: Db, limit: int) -> list[StoredRun]:
+    """Runs whose summary is not up to date, those first that have waited for longest."""
+    rows: Any = db.execute(f"SELECT {COLUMNS} FROM run WHERE stale > 0 ORDER BY stale LIMIT ?", (limit,))
+    return [stored_run(row) for row in rows]
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A summary to be kept."""
+
+    run: StoredRun
+    spans: SpanFold
+    summary: RunSummary
+
+
+def make(db: Db, run: StoredRun, now_ns: int) -> Made:
+    """Sum up a run."""
+    spans = folded(db, run.row.trace_id)
+    return Made(run, spans, _summaries(db, [run.row], [spans], now_ns)[0])
+
+
+def keep(db: Db, made: Made) -> None:
+    """Keep a summary, unless something has come since that changes it. For the writer."""
+    run, spans, said = made.run.row, made.spans, made.summary
+    state = said.status if said.status in ("success", "failure") else "open"
+    db.execute(
+        "UPDATE run SET stale = 0, state = ?, duration_ns = ?, cost = ?, tokens = ?, steps = ?,"
+        " errors = ?, summary = ? WHERE trace_id = ? AND stale = ? AND started_ns = ?",
+        (
+            state,
+            measure_of(said, "duration"),
+            measure_of(said, "cost"),
+            measure_of(said, "tokens"),
+            spans.steps,
+            spans.errors,
+            _encode(spans),
+            run.trace_id,
+            made.run.stale,
+            run.started_ns,
+        ),
+    )
+    if not db.changes():
+        return
+    rows: Any = db.execute(
+        "SELECT kind, word, started_ns FROM run_word WHERE trace_id = ?", (run.trace_id,)
+    )
+    wanted = {(kind, word, run.started_ns) for kind, word in _words(said)}
+    if set(rows) != wanted:
+        db.execute("DELETE FROM run_word WHERE trace_id = ?", (run.trace_id,))
+        for kind, word, started_ns in sorted(wanted):
+            db.execute(
+                "INSERT INTO run_word VALUES (?, ?, ?, ?)", (kind, word, started_ns, run.trace_id)
+            )
+
+
+def differs(db: Db, run: StoredRun) -> bool:
+    """Whether a summary that counts as up to date is not what the spans say."""
+    return not run.stale and (
+        run.kept is None or _decode.decode(run.kept) != folded(db, run.row.trace_id)
+    )
+
+
+def _words(said: RunSummary) -> set[tuple[int, str]]:
+    words = (
+        [said.agent],
+        [said.version],
+        [said.environment],
+        [said.conversation],
+        said.models,
+        said.providers,
+        said.tools,
+        said.error_types,
+    )
+    return {(kind, word) for kind, some in enumerate(words) for word in some if word}
+
+
+_NO_USAGE = Usage()
+
+
+@lru_cache(maxsize=1024)
+def _about(data: bytes) -> ResourceSummary:
+    """What is said of itself by whoever made the spans; ``data``: the beginning of `ResourceSpans`."""
+    return resource_summary(Entry.FromString(data).resource)
+
+
+@lru_cache(maxsize=4096)
+def label_of(data: bytes) -> Label:
+    """A label as it is stored."""
+    return _decode_label.decode(data)
+
+
+def instance_of(db: Db, row: int) -> InstanceRow:
+    """What the fold needs of an instance."""
+    return instances_of(db, [row])[row]
+
+
+def instances_of(db: Db, rows: Collection[int]) -> dict[int, InstanceRow]:
+    """That of several, by row."""
+    ranges: dict[int, list[tuple[int, int]]] = {}
+    for row, first, last in _among(
+        db, "SELECT instance, first, last FROM fact_range WHERE instance IN", rows, "ORDER BY first"
+    ):
+        ranges.setdefault(row, []).append((first, last))
+    found: dict[int, InstanceRow] = {}
+    for row, *columns in _among(
+        db,
+        "SELECT id, instance, trace_id, span_id, started_ns, seen_ns, heartbeat_ns, exited, failed,"
+        " last_seq FROM instance WHERE id IN",
+        rows,
+    ):
+        instance, trace_id, span_id, started_ns, seen_ns, heartbeat_ns, exited, failed, last_seq = (
+            columns
+        )
+        found[row] = InstanceRow(
+            instance=instance,
+            trace_id=trace_id,
+            span_id=span_id,
+            started_ns=started_ns,
+            seen_ns=seen_ns,
+            heartbeat_ns=heartbeat_ns,
+            exited=bool(exited),
+            failed=bool(failed),
+            last_seq=last_seq,
+            ranges=ranges.get(row, []),
+        )
+    return found

@@ -1,0 +1,1 @@
+"""What is read into the indexes, and what is made of their answers."""

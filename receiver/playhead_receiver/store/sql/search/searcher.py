@@ -1,0 +1,341 @@
+"""What is read into a full text index, and what is made of its answers: the same for every engine.
+
+The row of a text is its address, the row of a fact its position.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+
+from playhead_receiver.store.content.plain_words import plain_text, words_of_span
+from playhead_receiver.store.content.texts import PLACE_BITS, TEXT, Texts, address_of, frame_of
+from playhead_receiver.store.protocol.faults import OF_ONE_RUN
+from playhead_receiver.store.protocol.store import Store, StoredSpan
+from playhead_receiver.store.protocol.upkeep import AskedFor, Hit, Lag
+from playhead_receiver.store.runs.attribute_keys import Need
+from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.sql.search.attribute_index import Signatures
+from playhead_receiver.store.sql.search.text_sayers import Sayer, Sayers
+from playhead_receiver.store.writing.prepare import open_run
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import (
+    CorruptTape,
+    PlayheadError,
+    StoreError,
+    StoreUnavailable,
+    UsageError,
+)
+from playhead_semconv.facts import Fact
+from playhead_semconv.otlp import attributes_of
+
+log = logging.getLogger(__name__)
+
+if TYPE_CHECKING:
+    from playhead_receiver.store.content.references import References
+    from playhead_receiver.store.spans.whole_spans import Deriver
+
+AT_ONCE = 16
+"""Bundles, and runs of facts, that one transaction indexes."""
+LONGEST_BYTES = 4 * 1024 * 1024
+"""Of a longer text the beginning is indexed."""
+AROUND = 60
+"""Characters of a text that are shown on either side of what was found."""
+TEXT_WORDS, FACT_WORDS = "text_words", "fact_words"
+"""The two tables of an index: rows are addresses of texts, and positions of facts."""
+NEEDS = 8
+"""Of more that a trace has to have, the most telling are looked for."""
+Rows: TypeAlias = Callable[[str, Sequence[Any]], Iterable[Any]]
+"""What asks for rows: SQL with ``?``, and values."""
+SAID = frozenset((e.PLAYHEAD_EXCHANGE_REQUEST, e.PLAYHEAD_EFFECT))
+"""Facts whose bodies are searched. Responses are searched as spans that they were made into."""
+PATIENCE_S = 30.0
+"""How long a bundle waits for the facts that its spans refer to."""
+REFERENCE = b"_ref"
+"""What is in a span that refers to content elsewhere."""
+_WORD = re.compile(r"\w+")
+
+
+class Searcher:
+    """Reads what is stored for an index, and shows what it found. An engine keeps the index."""
+
+    HAS = ""
+    """SQL that is true of a row of `signature` whose keys have the one given as a value."""
+
+    def __init__(self, reader: Reader, store: Store, references: References | None = None) -> None:
+        """``references``: what reads the content that spans refer to, to be searched as theirs."""
+        self._references = references
+        self._reader = reader
+        self._store = store
+        self._signatures = Signatures()
+        self._waits = (0, 0.0)
+        """The bundle that waits for facts, and until when."""
+
+    def _deriver(self) -> Deriver:
+        from playhead_receiver.store.spans.whole_spans import (
+            Deriver,  # it reads stores, so it imports them
+        )
+
+        return Deriver(self._store)
+
+    def _read_on(
+        self,
+        bundle: int,
+        position: int,
+        put: Callable[[str, int, str], None],
+        sign: Callable[[int, bytes, bytes], None],
+    ) -> tuple[int, int, int]:
+        """Read some of what came behind a bundle and a position, and give what it says to ``put``.
+
+        ``sign`` is given a bundle, its trace, and its keys that no older bundle of the trace has. How
+        many bundles and runs of facts that were, and how far it is read now.
+        """
+        bundles = self._reader.all(
+            "SELECT id, trace_id FROM bundle WHERE id > ? ORDER BY id LIMIT ?", (bundle, AT_ONCE)
+        )
+        runs = self._reader.all(
+            "SELECT position, last, data, blobs FROM fact_run WHERE position > ?"
+            " ORDER BY position LIMIT ?",
+            (position, AT_ONCE),
+        )
+        deriver, texts = self._deriver(), self._reader.texts()
+        count = len(runs)
+        for id, trace_id in bundles:
+            try:
+                spans = self._spans_of(id, trace_id, texts)
+                if self._must_wait(id, spans, deriver):
+                    break
+                said = {place: self._said(span, deriver) for place, span in spans.items()}
+                keys = self._signatures.fresh(trace_id, spans.values())
+                if keys:
+                    sign(id, trace_id, keys)
+                for place, words in _words(texts.items(id), said):
+                    put(TEXT_WORDS, address_of(id, place), words)
+            except StoreUnavailable:
+                raise
+            except (*OF_ONE_RUN, StoreError) as problem:
+                # Damaged, or deleted meanwhile: it cannot be found. `verify` says which it is.
+                log.warning("bundle %d cannot be searched: %r", id, problem)
+            bundle = id
+            count += 1
+        for at, last, data, blobs in runs:
+            for fact in self._facts_of(data, blobs):
+                words = ""
+                with suppress(*OF_ONE_RUN):
+                    words = _words_of_fact(fact)
+                if words:
+                    put(FACT_WORDS, at - last + fact.seq, words)
+            position = at
+        return count, bundle, position
+
+    def _facts_of(self, data: bytes, blobs: bytes | None) -> list[Fact]:
+        """The facts of a frame; none where it is damaged, or one of its blobs is or has gone."""
+        try:
+            return open_run(data, blobs, self._reader.blobs)
+        except StoreUnavailable:
+            raise
+        except (CorruptTape, StoreError):
+            return []
+
+    def _having(self, needs: Sequence[Need], bundle: int, rows: Rows) -> set[bytes]:
+        """Traces that have a key of each need, and those that came behind a bundle or have not ended.
+
+        ``rows`` asks the index.
+        """
+        wanted = sorted(needs, key=len)[:NEEDS]
+        bits = " + ".join(
+            f"CASE WHEN {' OR '.join([self.HAS] * len(need))} THEN {1 << bit} ELSE 0 END"
+            for bit, need in enumerate(wanted)
+        )
+        sql = f"SELECT trace_id, met FROM (SELECT trace_id, {bits} AS met FROM signature) AS signed"
+        met: dict[bytes, int] = {}
+        for trace_id, found in rows(f"{sql} WHERE met > 0", [key for need in wanted for key in need]):
+            met[trace_id] = met.get(trace_id, 0) | found
+        traces = {trace_id for trace_id, found in met.items() if found == (1 << len(wanted)) - 1}
+        for sql, values in (
+            ("SELECT DISTINCT trace_id FROM bundle WHERE id > ?", (bundle,)),
+            ("SELECT DISTINCT trace_id FROM pending", ()),
+        ):
+            traces.update(row[0] for row in self._reader.all(sql, values))
+        return traces
+
+    def _lag(self, bundle: int, position: int) -> Lag:
+        """What is behind a bundle and a position."""
+        bundles = self._reader.one("SELECT count(*) FROM bundle WHERE id > ?", (bundle,))
+        runs = self._reader.one("SELECT count(*) FROM fact_run WHERE position > ?", (position,))
+        return Lag(bundles[0] if bundles else 0, runs[0] if runs else 0)
+
+    def _hits(
+        self,
+        texts: list[int],
+        facts: list[int],
+        text: str,
+        limit: int,
+        asked_for: AskedFor | None = None,
+    ) -> list[Hit]:
+        """What rows of the index mean, newest first; ``text``: what was searched for."""
+        words = [word.casefold() for word in _WORD.findall(text)]
+        hits = [
+            *islice(self._text_hits(texts, words, asked_for), limit),
+            *islice(self._fact_hits(facts, words, asked_for), limit),
+        ]
+        hits.sort(key=lambda hit: hit.time_ns, reverse=True)
+        return hits[:limit]
+
+    def _spans_of(self, id: int, trace_id: bytes, texts: Texts) -> dict[int, StoredSpan]:
+        """The spans of a bundle by their places."""
+        rows = self._reader.all(
+            "SELECT place, span_id, resource.data FROM span JOIN resource ON resource.id = span.resource"
+            " WHERE bundle = ?",
+            (id,),
+        )
+        found: dict[int, StoredSpan] = {}
+        for place, span_id, resource in rows:
+            try:
+                found[place] = StoredSpan(trace_id, span_id, resource + texts.span(id, place))
+            except PlayheadError:  # what cannot be read cannot be found; `verify` says so
+                continue
+        return found
+
+    def _said(self, stored: StoredSpan, deriver: Deriver) -> str:
+        """What a span says, the texts that lie aside left out."""
+        words = [words_of_span(stored.otlp), _answer(deriver, stored)]
+        if self._references is not None and REFERENCE in stored.otlp:
+            at = attributes_of(ResourceSpans.FromString(stored.otlp).scope_spans[0].spans[0].attributes)
+            words += (plain_text(data[:LONGEST_BYTES]) for data in self._references.said(at))
+        return " ".join(words)
+
+    def _must_wait(self, id: int, spans: dict[int, StoredSpan], deriver: Deriver) -> bool:
+        """Whether facts are still to come that spans of a bundle refer to."""
+        if all(not _refers(span) or deriver.is_whole(span) for span in spans.values()):
+            return False
+        if self._waits[0] != id:
+            self._waits = (id, time.monotonic() + PATIENCE_S)
+        return time.monotonic() < self._waits[1]
+
+    def _text_hits(
+        self, addresses: list[int], words: list[str], asked_for: AskedFor | None
+    ) -> Iterator[Hit]:
+        texts = self._reader.texts()
+        deriver, sayers = self._deriver(), Sayers(self._reader, texts)
+        for address in addresses:
+            excerpt: str | None = None
+            try:
+                for sayer in sayers.of(address):
+                    if asked_for is not None and not asked_for(sayer.trace_id):
+                        continue
+                    if excerpt is None:
+                        excerpt = _excerpt(self._text_at(address, sayer, texts, deriver), words)
+                    yield Hit(sayer.trace_id.hex(), sayer.span_id.hex(), sayer.start_ns, excerpt)
+                    if asked_for is None:
+                        break
+            except StoreUnavailable:
+                raise
+            except PlayheadError:  # what cannot be read cannot be found; `verify` says so
+                continue
+
+    def _text_at(self, address: int, sayer: Sayer, texts: Texts, deriver: Deriver) -> str:
+        """What was found there."""
+        bundle, place = frame_of(address), address & (1 << PLACE_BITS) - 1
+        if sayer.resource is None:
+            return _whole(texts, address, texts.items(bundle)[place])
+        otlp = sayer.resource + texts.span(bundle, place)
+        return self._said(StoredSpan(sayer.trace_id, sayer.span_id, otlp), deriver)
+
+    def _fact_hits(
+        self, positions: list[int], words: list[str], asked_for: AskedFor | None
+    ) -> Iterator[Hit]:
+        facts: dict[int, Fact] = {}
+        for position in positions:  # from the last to the first: runs of facts come one after the other
+            if position not in facts:
+                facts = self._facts_around(position)
+            fact = facts.get(position)
+            if fact is None or not fact.trace_id:
+                continue
+            if asked_for is None or asked_for(fact.trace_id):
+                excerpt = _excerpt(_words_of_fact(fact), words)
+                yield Hit(fact.trace_id.hex(), fact.span_id.hex(), fact.time_ns, excerpt)
+
+    def _facts_around(self, position: int) -> dict[int, Fact]:
+        """The run of facts in which a position is."""
+        found: Any = self._reader.one(
+            "SELECT position, last, data, blobs FROM fact_run WHERE position >= ?"
+            " ORDER BY position LIMIT 1",
+            (position,),
+        )
+        if found is None:
+            return {}
+        at, last, data, blobs = found
+        return {at - last + fact.seq: fact for fact in self._facts_of(data, blobs)}
+
+
+def phrases(text: str) -> list[tuple[str, bool]]:
+    """What was typed: words, and phrases in quotes; True with a beginning of a word (``*``).
+
+    `UsageError` if there is none.
+    """
+    found: list[tuple[str, bool]] = []
+    for phrase, word in re.findall(r'"([^"]*)"|(\S+)', text):
+        said = phrase or word.rstrip("*")
+        if _WORD.search(said):
+            found.append((said.replace('"', " "), word.endswith("*")))
+    if not found:
+        raise UsageError("there is no word to search for")
+    return found
+
+
+def _words(items: list[Any], said: dict[int, str]) -> Iterator[tuple[int, str]]:
+    """What the items of a bundle say, by their places. ``said``: what its spans say."""
+    for place, item in enumerate(items):
+        if place in said:
+            yield place, said[place]
+        elif isinstance(item, bytes):
+            yield place, plain_text(item[:LONGEST_BYTES])
+        elif item is not None and item[0] == TEXT:
+            words = " ".join(plain_text(part) for part in item[2:] if isinstance(part, bytes))
+            if words:
+                yield place, words
+
+
+def _whole(texts: Texts, address: int, item: Any) -> str:
+    if item is None or isinstance(item, bytes):
+        return plain_text(texts.text(address))
+    return " ".join(plain_text(part) for part in item[2:] if isinstance(part, bytes))
+
+
+def _words_of_fact(fact: Fact) -> str:
+    if fact.name not in SAID or fact.body is None or not fact.body.inline:
+        return ""
+    data = fact.body.inline[:LONGEST_BYTES]
+    return "" if b"\0" in data[:1024] else plain_text(data)
+
+
+def _answer(deriver: Deriver, stored: StoredSpan) -> str:
+    """What a span that refers to its exchange was answered."""
+    if not _refers(stored):
+        return ""
+    try:
+        said = attributes_of(deriver.whole(stored).scope_spans[0].spans[0].attributes)
+    except PlayheadError:  # what cannot be read cannot be found; `verify` says so
+        return ""
+    return plain_text(str(said.get(a.GEN_AI_OUTPUT_MESSAGES, "")).encode())
+
+
+def _refers(stored: StoredSpan) -> bool:
+    return a.PLAYHEAD_WIRE.encode() in stored.otlp
+
+
+def _excerpt(text: str, words: list[str]) -> str:
+    folded = text.casefold() if len(text.casefold()) == len(text) else text.lower()
+    at = next((place for word in words if (place := folded.find(word)) >= 0), 0)
+    begin, end = max(0, at - AROUND), min(len(text), at + AROUND)
+    shown = " ".join(text[begin:end].split())
+    return ("…" if begin else "") + shown + ("…" if end < len(text) else "")

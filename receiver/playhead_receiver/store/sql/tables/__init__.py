@@ -1,0 +1,1 @@
+"""Tables that belong together, each with what is read from it and written to it."""

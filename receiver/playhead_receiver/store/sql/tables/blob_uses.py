@@ -1,0 +1,42 @@
+"""Which blobs stored facts need: a row for each that a run of facts offloaded (table ``blob_use``)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.sql.reading.reader import Reader
+from playhead_receiver.store.writing.prepare import blob_digests
+
+AT_ONCE = 500
+
+
+def uses_of(position: int, offloaded: bytes | None) -> list[tuple[bytes, int]]:
+    """The rows of a run of facts, by its position."""
+    return [(digest, position) for digest in sorted(blob_digests(offloaded))]
+
+
+def forget_uses(db: Db, position: int, digests: Iterable[bytes]) -> None:
+    """A run of facts needs these no more."""
+    for digest in digests:
+        db.execute("DELETE FROM blob_use WHERE digest = ? AND position = ?", (digest, position))
+
+
+def unused(reader: Reader, candidates: Collection[bytes]) -> set[bytes]:
+    """Those that no committed facts need."""
+    left, asked = set(candidates), sorted(candidates)
+    for at in range(0, len(asked), AT_ONCE):
+        some = asked[at : at + AT_ONCE]
+        marks = ", ".join("?" * len(some))
+        rows = reader.all(f"SELECT DISTINCT digest FROM blob_use WHERE digest IN ({marks})", some)
+        left.difference_update(bytes(row[0]) for row in rows)
+    return left
+
+
+def note_uses(db: Any, parameter: str = "?") -> None:
+    """Make the rows of a store that has none yet."""
+    runs = db.execute("SELECT position, blobs FROM fact_run WHERE blobs IS NOT NULL")
+    for position, offloaded in list(runs):
+        for row in uses_of(position, offloaded):
+            db.execute(f"INSERT INTO blob_use VALUES ({parameter}, {parameter})", row)

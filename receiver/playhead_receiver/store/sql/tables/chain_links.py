@@ -1,0 +1,106 @@
+"""The chains of process instances in the tables."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from playhead_receiver.store.sql.database import Db
+from playhead_semconv.custody import Link, What, first_link, next_link, said_of
+from playhead_semconv.custody.chain import pieces
+from playhead_semconv.custody.number_ranges import merged, outside
+from playhead_semconv.errors import CorruptTape
+
+
+def links_of(db: Db, row: int, instance: bytes) -> Iterator[Link]:
+    """The chain of an instance, by its row, from its first link on."""
+    rows: Any = db.execute(
+        "SELECT said, digest, digests, link FROM link WHERE instance = ? ORDER BY number", (row,)
+    )
+    for said, digest, digests, link in rows:
+        yield Link(instance, said, digest, link, digests)
+
+
+def promised(db: Db, row: int) -> list[tuple[int, int]]:
+    """Numbers that links of an instance have which were brought before their facts."""
+    rows: Any = db.execute(
+        "SELECT said FROM link WHERE instance = ? AND brought ORDER BY number", (row,)
+    )
+    found: list[tuple[int, int]] = []
+    for (said,) in list(rows):
+        try:
+            about = said_of(Link(b"", said, b"", b""))
+        except CorruptTape:
+            continue  # `verify` says so
+        if about.what == What.CAME:
+            found += about.ranges
+    return merged(found)
+
+
+def add_link(
+    db: Db, row: int, what: What, ranges: Sequence[tuple[int, int]], digests: bytes = b"", by: str = ""
+) -> None:
+    """Say something of facts of an instance at the end of its chain."""
+    found: Any = db.execute(
+        "SELECT instance.instance, number, link FROM instance LEFT JOIN link"
+        " ON link.instance = instance.id WHERE instance.id = ? ORDER BY number DESC LIMIT 1",
+        (row,),
+    ).get
+    if found is None:
+        return
+    instance, number, before = found
+    number, before = (-1, first_link(instance)) if number is None else (number, before)
+    now_ns = time.time_ns()
+    for some, their in pieces(what, ranges, digests):
+        link = next_link(before, instance, what, some, their, now_ns, by)
+        number, before = number + 1, link.link
+        db.execute(
+            "INSERT INTO link VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (row, number, False, link.said, link.digest, link.link, their),
+        )
+
+
+def thin(db: Db, row: int) -> None:
+    """Forget the digests of links whose facts have all aged out: nothing is held against them any more.
+
+    The links stay, and so does the chain.
+    """
+    aged: Any = db.execute("SELECT first, last FROM aged WHERE instance = ?", (row,))
+    ranges = merged((first, last) for first, last in aged)
+    links: Any = db.execute(
+        "SELECT number, said FROM link WHERE instance = ? AND length(digests) > 0", (row,)
+    )
+    for number, said in list(links):
+        try:
+            about = said_of(Link(b"", said, b"", b""))
+        except CorruptTape:
+            continue  # `verify` says so
+        if not any(True for first, last in about.ranges for _ in outside(first, last, ranges)):
+            db.execute(
+                "UPDATE link SET digests = ? WHERE instance = ? AND number = ?", (b"", row, number)
+            )
+
+
+def not_chained(db: Db) -> int:
+    """How many instances have facts that came before there were chains."""
+    rows: Any = db.execute("SELECT said FROM link WHERE number = 0")
+    return sum(_what(said) == What.BEFORE for (said,) in rows)
+
+
+def _what(said: bytes) -> str:
+    try:
+        return said_of(Link(b"", said, b"", b"")).what
+    except CorruptTape:  # `verify` says so
+        return ""
+
+
+def note_unchained(db: Db) -> None:
+    """The facts that are here came before there were chains: say so, as the first link of each."""
+    for table, what in (("fact_range", What.BEFORE), ("aged", What.AGED)):
+        ranges: dict[int, list[tuple[int, int]]] = {}
+        rows: Any = db.execute(f"SELECT instance, first, last FROM {table} ORDER BY instance, first")
+        for row, first, last in rows:
+            ranges.setdefault(row, []).append((first, last))
+        for row, some in ranges.items():
+            add_link(db, row, what, some)

@@ -1,0 +1,23 @@
+"""Texts in the tables, found again by their digests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playhead_receiver.store.content.texts import Texts
+from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.sql.tables.frames import frames_at
+from playhead_semconv.errors import PlayheadError
+from playhead_semconv.facts import digest_of
+
+
+def stored_text(db: Db, digest: bytes) -> int | None:
+    """The address of the text of a digest; None where it is not here, or is not what it was."""
+    found: Any = db.execute("SELECT address FROM text WHERE digest = ?", (digest,)).get
+    if found is None:
+        return None
+    try:
+        whole = Texts(lambda id: frames_at(db, id)).text(int(found))
+    except PlayheadError:  # it was deleted since, or is damaged
+        return None
+    return int(found) if digest_of(whole)[: len(digest)] == digest else None

@@ -1,0 +1,51 @@
+"""What requests mean that no instrumentation named: put into the rows of their spans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from playhead_receiver.store.protocol.store import Meaning
+from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.sql.tables.shared_values import count_out
+from playhead_receiver.store.writing.prepare import encode_label
+
+D = TypeVar("D", bound=Db)
+
+
+def put(db: D, trace_id: bytes, found: Mapping[bytes, Meaning], add: Callable[[D, bytes], None]) -> int:
+    """Change rows of spans that are there; how many. ``add``: makes the row of a label, without uses."""
+    changed = 0
+    for span_id, meaning in found.items():
+        before: Any = db.execute(
+            "SELECT label FROM span WHERE trace_id = ? AND span_id = ?", (trace_id, span_id)
+        ).get
+        if before is None:
+            continue
+        data, usage = encode_label(meaning.label), meaning.usage
+        after: Any = db.execute("SELECT id FROM label WHERE data = ?", (data,)).get
+        if after is None:
+            add(db, data)
+            after = db.execute("SELECT id FROM label WHERE data = ?", (data,)).get
+        db.execute(
+            "UPDATE span SET label = ?, input = ?, cached = ?, cache_write = ?, output = ?,"
+            " reasoning = ? WHERE trace_id = ? AND span_id = ?",
+            (
+                after,
+                usage.input,
+                usage.cached,
+                usage.cache_write,
+                usage.output,
+                usage.reasoning,
+                trace_id,
+                span_id,
+            ),
+        )
+        db.execute("UPDATE label SET uses = uses + 1 WHERE id = ?", (after,))
+        count_out(db, "label", before, 1)
+        changed += 1
+    if changed:
+        db.execute(
+            "UPDATE run SET stale = (SELECT position FROM counter) WHERE trace_id = ?", (trace_id,)
+        )
+    return changed

@@ -1,0 +1,36 @@
+"""Tombstones in the tables: one for each transaction that deletes runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from playhead_receiver.store.protocol.upkeep import Finding
+from playhead_receiver.store.sql.database import Db
+from playhead_semconv.custody.tombstones import Tombstone, laid, tombstone_of, wrong_tombstones
+from playhead_semconv.errors import CorruptTape
+
+
+def lay(db: Db, tombstone: Tombstone) -> None:
+    """Keep a tombstone behind those that there are."""
+    found: Any = db.execute("SELECT number, link FROM tombstone ORDER BY number DESC LIMIT 1").get
+    number, before = found or (0, None)
+    said, link = laid(before, tombstone)
+    db.execute("INSERT INTO tombstone VALUES (?, ?, ?)", (number + 1, said, link))
+
+
+def tombstones(db: Db) -> Iterator[Tombstone]:
+    """All that can be read, oldest first."""
+    rows: Any = db.execute("SELECT said FROM tombstone ORDER BY number")
+    for (said,) in rows:
+        try:
+            yield tombstone_of(said)
+        except CorruptTape:
+            continue  # `verify` says so
+
+
+def verify_tombstones(db: Db) -> Iterator[Finding]:
+    """Those that are not what they were."""
+    rows: Any = db.execute("SELECT said, link FROM tombstone ORDER BY number")
+    for number, problem in wrong_tombstones(rows):
+        yield Finding("tombstone", str(number), problem)

@@ -1,0 +1,1 @@
+"""What keeps the tables in order: deletion, compaction, verification."""

@@ -1,0 +1,100 @@
+"""Joins the frames of runs that are over into blocks: what small requests repeat is then stored once.
+
+Numbers of bundles and places in them stay, and so does whatever refers to them. A block replaces the
+frames that it holds in one transaction.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from playhead_receiver.store.content.compressed_frames import decompress
+from playhead_receiver.store.content.frame_blocks import BLOCK_BYTES, open_block, pack_block
+from playhead_receiver.store.protocol.faults import OF_ONE_RUN
+from playhead_receiver.store.sql.database import Db
+from playhead_semconv.errors import CorruptTape
+
+QUIET_S = 60.0
+"""A run to which nothing came for so long is over, whatever its status."""
+LEAST_FRAMES = 4
+"""A run of fewer frames stays as it is."""
+AT_ONCE_BYTES = 8 * BLOCK_BYTES
+"""Plain bytes that one transaction joins."""
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A block that is to be written."""
+
+    trace_id: bytes
+    frames: dict[int, bytes]
+    """The frames that it replaces as they lie there, compressed, by the numbers of their bundles."""
+    data: bytes
+
+
+def drafts(db: Db, quiet_s: float) -> list[Draft]:
+    """Blocks for some of the runs that are over, the quietest first; nothing is written."""
+    before_ns = time.time_ns() - round(quiet_s * 1e9)
+    runs: Any = db.execute(
+        f"SELECT trace_id FROM run WHERE loose >= {LEAST_FRAMES} AND arrived_ns < ? ORDER BY arrived_ns",
+        (before_ns,),
+    )
+    made: list[Draft] = []
+    size = 0
+    for (trace_id,) in runs:
+        with suppress(*OF_ONE_RUN):  # `verify` says so; such a run stays as it is
+            of_run, held = _drafts_of(db, trace_id)
+            made += of_run
+            size += held
+        if size >= AT_ONCE_BYTES:
+            break
+    return made
+
+
+def _drafts_of(db: Db, trace_id: bytes) -> tuple[list[Draft], int]:
+    """The blocks of a run, and how many plain bytes they hold. `CorruptTape`."""
+    made: list[Draft] = []
+    rows: Any = db.execute(
+        "SELECT id, data FROM bundle WHERE trace_id = ? AND data IS NOT NULL ORDER BY id", (trace_id,)
+    )
+    kept, plain, size, held = dict[int, bytes](), dict[int, bytes](), 0, 0
+    for id, data in rows:
+        kept[id], plain[id] = data, decompress(data)
+        held += len(plain[id])
+        if held >= BLOCK_BYTES:
+            made.append(_draft(trace_id, kept, plain))
+            kept, plain, size, held = {}, {}, size + held, 0
+    if plain:
+        made.append(_draft(trace_id, kept, plain))
+    return made, size + held
+
+
+def _draft(trace_id: bytes, kept: dict[int, bytes], plain: dict[int, bytes]) -> Draft:
+    data = pack_block(plain)
+    if open_block(data) != plain:
+        raise CorruptTape(f"frames of {trace_id.hex()} come out of their block otherwise")
+    return Draft(trace_id, kept, data)
+
+
+def write(db: Db, made: list[Draft]) -> None:
+    """Write blocks, but those whose frames are not what they were. For the writer."""
+    for draft in made:
+        marks = "?" + ", ?" * (len(draft.frames) - 1)
+        rows: Any = db.execute(f"SELECT id, data FROM bundle WHERE id IN ({marks})", tuple(draft.frames))
+        if dict(rows) == draft.frames:
+            number: Any = db.execute(
+                "INSERT INTO block(data) VALUES (?) RETURNING id", (draft.data,)
+            ).get
+            # Rows that only got shorter would leave their pages as empty as they are.
+            db.execute(f"DELETE FROM bundle WHERE id IN ({marks})", tuple(draft.frames))
+            for id in draft.frames:
+                db.execute("INSERT INTO bundle VALUES (?, ?, NULL, ?)", (id, draft.trace_id, number))
+    for trace_id in {draft.trace_id for draft in made}:
+        db.execute(
+            "UPDATE run SET loose = (SELECT count(*) FROM bundle WHERE bundle.trace_id = run.trace_id"
+            " AND data IS NOT NULL) WHERE trace_id = ?",
+            (trace_id,),
+        )

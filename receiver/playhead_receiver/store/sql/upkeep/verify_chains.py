@@ -1,0 +1,74 @@
+"""The facts in the tables, held against the chains of their processes; for `verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from playhead_receiver.store.protocol.upkeep import Finding
+from playhead_receiver.store.sql.database import Db
+from playhead_receiver.store.sql.tables.chain_links import links_of
+from playhead_semconv.custody.account import Account
+from playhead_semconv.facts import Fact
+
+
+class Chains:
+    """Is told all facts, process by process, and finds what differs from the chain of each."""
+
+    def __init__(self, db: Db, members: Mapping[int, Sequence[str]]) -> None:
+        """``members``: the runs of each process, by its row."""
+        self._db = db
+        self._members = members
+        rows: Any = db.execute("SELECT id, instance FROM instance ORDER BY id")
+        self._instances: dict[int, bytes] = dict(rows)
+        self._left = sorted(self._instances)
+        self._left.reverse()
+        self._row: int | None = None
+        self._account: Account | None = None
+
+    def turn_to(self, row: int) -> Iterator[Finding]:
+        """The facts of another process come now; what is wrong with those before. Rows ascend."""
+        if row == self._row:
+            return
+        yield from self._up_to(row)
+        if row in self._instances:
+            self._begin(row)
+
+    def take(self, facts: Iterable[Fact]) -> None:
+        """Facts of the process, in their order."""
+        if self._account is not None:
+            for fact in facts:
+                self._account.take(fact)
+
+    def unreadable(self, first: int, last: int) -> None:
+        """Facts of the process that cannot be read."""
+        if self._account is not None:
+            self._account.unreadable(first, last)
+
+    def rest(self) -> Iterator[Finding]:
+        """There are no more facts: what is wrong with the last ones, and with chains without any."""
+        yield from self._up_to(None)
+
+    def _begin(self, row: int) -> None:
+        instance = self._instances[row]
+        self._row = row
+        self._account = Account.of(instance, links_of(self._db, row, instance))
+
+    def _up_to(self, row: int | None) -> Iterator[Finding]:
+        """End the process that is open, and look at those before ``row`` that have no facts."""
+        yield from self._end()
+        while self._left and (row is None or self._left[-1] <= row):
+            passed = self._left.pop()
+            if passed != row:
+                self._begin(passed)
+                yield from self._end()
+
+    def _end(self) -> Iterator[Finding]:
+        account, row = self._account, self._row
+        self._account = self._row = None
+        if account is None or row is None:
+            return
+        name, runs = account.instance.hex(), list(self._members.get(row, ()))
+        for one in account.differences():
+            where = name if one.first < 0 else f"{name} {one.numbers}"
+            yield Finding("chain", where, one.problem, runs)

@@ -1,0 +1,92 @@
+"""The writing connection of a file of SQLite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from playhead_receiver.host.durable_files import Witness
+from playhead_receiver.store.content.blobs import Blobs
+from playhead_receiver.store.protocol.store import Receipt
+from playhead_receiver.store.sqlite.checkpoints import Checkpoints
+from playhead_receiver.store.sqlite.rows import Rows
+from playhead_receiver.store.sqlite.schema import open_writer, speaking_of
+from playhead_receiver.store.writing.prepare import Prepared
+
+T = TypeVar("T")
+
+
+class SqliteHands:
+    """Writes batches and does errands, each in a transaction. Used by one thread."""
+
+    away = False
+    """A file is there."""
+
+    def __init__(self, path: Path, blobs: Blobs) -> None:
+        self.name = str(path)
+        self._path = path
+        self._witness = Witness(path.parent)
+        with speaking_of(path):
+            self.db = open_writer(path)
+            self._rows = Rows(self.db, blobs)
+            self._rows.begin()
+        self._checkpoints = Checkpoints(path, self.db)
+        self.position = self._rows.position
+
+    def write(self, batches: Sequence[Prepared]) -> list[Receipt]:
+        """Write all of them, or nothing."""
+
+        def write(_: apsw.Connection) -> list[Receipt]:
+            self._rows.begin()
+            receipts = [self._rows.write(prepared) for prepared in batches]
+            self._rows.write_counters()
+            return receipts
+
+        try:
+            with speaking_of(self._path):
+                receipts = self._transact(write)
+        except BaseException:
+            self._rows.forget()
+            raise
+        self.position = self._rows.position
+        return receipts
+
+    def transact(self, action: Callable[[apsw.Connection], T], forgets: bool) -> T:
+        """Let ``action`` change the tables."""
+        try:
+            with speaking_of(self._path):
+                return self._transact(action)
+        finally:
+            if forgets:
+                self._rows.forget()
+
+    def empty_log(self) -> bool:
+        """Move the log into the file and empty it; False if a reader held an older state too long."""
+        with speaking_of(self._path):
+            try:
+                self.db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            except apsw.BusyError:
+                return False
+        return True
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._checkpoints.close()
+        self._witness.close()
+        self.db.close()
+
+    def _transact(self, action: Callable[[apsw.Connection], T]) -> T:
+        self._witness.prepare()
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            result = action(self.db)
+            self.db.execute("COMMIT")
+        except BaseException:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            raise
+        self._witness.confirm()
+        return result

@@ -1,0 +1,52 @@
+"""The chain of a process as its facts are stored: which links a stretch of facts adds to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playhead_receiver.store.writing.known_instances import Instance
+from playhead_receiver.store.writing.prepare import FactRun
+from playhead_semconv.custody import DIGEST_BYTES, MOST_FACTS, Link, What, first_link, next_link, said_of
+from playhead_semconv.custody.chain import joined
+from playhead_semconv.custody.number_ranges import merged, outside
+from playhead_semconv.errors import CorruptTape
+
+Row = tuple[Any, ...]
+
+
+def links_for(known: Instance, part: FactRun, now_ns: int) -> list[Row]:
+    """Rows of ``link`` for facts that are new; ``known`` goes on from the last of them."""
+    rows: list[Row] = []
+    for begin, end in outside(part.first, part.last, known.promised):
+        for first in range(begin, end + 1, MOST_FACTS):
+            last = min(end, first + MOST_FACTS - 1)
+            at = (first - part.first) * DIGEST_BYTES
+            digests = part.digests[at : at + (last - first + 1) * DIGEST_BYTES]
+            before = known.tip or first_link(part.instance)
+            link = next_link(before, part.instance, What.CAME, [(first, last)], digests, now_ns)
+            rows.append(row_of(known, link, brought=False))
+    return rows
+
+
+def brought_link(known: Instance, link: Link) -> Row | None:
+    """The row of a link that came with a run from elsewhere, before its facts; None if it is not taken.
+
+    It is where it goes on from those that have come, and no fact of the process is here.
+    """
+    before = known.tip or first_link(link.instance)
+    if known.lasts or joined(before, link.digest, link.said) != link.link:
+        return None
+    try:
+        said = said_of(link)
+    except CorruptTape:
+        return None
+    if said.what == What.CAME:
+        known.promised = merged([*known.promised, *said.ranges])
+    return row_of(known, link, brought=True)
+
+
+def row_of(known: Instance, link: Link, *, brought: bool) -> Row:
+    """A row of ``link``; ``known`` goes on from it. ``brought``: it came with the run from elsewhere."""
+    row = known.row, known.links, brought, link.said, link.digest, link.link, link.digests
+    known.links, known.tip = known.links + 1, link.link
+    return row

@@ -1,0 +1,61 @@
+"""What engines keep of a fact beside its frame, as rows of their tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playhead_receiver.store.content.blobs import Blobs
+from playhead_receiver.store.spans.span_view import STEPS
+from playhead_receiver.store.writing.known_instances import Instance, text_of
+from playhead_receiver.store.writing.prepare import FactRun, consecutive, fact_run
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Fact
+
+PROCESS_FACTS = frozenset(
+    (
+        e.PLAYHEAD_PROCESS_START,
+        e.PLAYHEAD_PROCESS_HEARTBEAT,
+        e.PLAYHEAD_PROCESS_EXIT,
+    )
+)
+"""Facts that a process says of itself."""
+
+
+def fresh(known: Instance, run: FactRun, blobs: Blobs) -> list[FactRun]:
+    """What of ``run`` is not here yet, in stretches without a hole."""
+    if not known.lasts or run.first > known.lasts[-1]:
+        return [run]
+    new = [fact for fact in run.facts if not known.has(fact.seq)]
+    if len(new) == len(run.facts):
+        return [run]
+    return [fact_run(facts, blobs) for facts in consecutive(new)]
+
+
+def part_digest(fact: Fact) -> bytes | None:
+    """Of which blob a fact is a part; None if it does not say."""
+    try:
+        return bytes.fromhex(text_of(fact, a.PLAYHEAD_BLOB_DIGEST))
+    except ValueError:
+        return None
+
+
+def pending_row(known: Instance, fact: Fact) -> tuple[Any, ...]:
+    """A row of ``pending``, in the order of its columns: a span that a process has started."""
+    operation = (
+        text_of(fact, a.GEN_AI_OPERATION_NAME) or text_of(fact, a.PLAYHEAD_SPAN_NAME).split(" ")[0]
+    )
+    try:
+        parent = bytes.fromhex(text_of(fact, a.PLAYHEAD_SPAN_PARENT))
+    except ValueError:
+        parent = b""
+    return (
+        fact.trace_id,
+        fact.span_id,
+        parent,
+        fact.time_ns,
+        operation in STEPS,
+        text_of(fact, a.GEN_AI_REQUEST_MODEL),
+        known.row,
+        fact.seq,
+    )

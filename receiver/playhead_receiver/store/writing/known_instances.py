@@ -1,0 +1,143 @@
+"""Process instances as a writer knows them: what each has said of itself, and which facts are here."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+from typing import Any
+
+from playhead_receiver.store.runs.strands import UNKNOWN, strands_of
+from playhead_receiver.store.runs.summary_fold import HEARTBEAT_NS
+from playhead_receiver.store.spans.span_view import resource_summary
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import MalformedOtlp
+from playhead_semconv.facts import Fact
+from playhead_semconv.tape.folds import is_inbound
+
+LONGEST_HEARTBEAT_MS = 24 * 3600 * 1000
+
+
+@dataclass(slots=True)
+class Instance:
+    """What the writer knows of a process instance: its row, and what of it is here."""
+
+    row: int
+    resource: bytes | None
+    trace_id: bytes = b""
+    span_id: bytes = b""
+    agent: str = ""
+    started_ns: int = 0
+    seen_ns: int = 0
+    heartbeat_ns: int = HEARTBEAT_NS
+    exited: bool = False
+    failed: bool = False
+    last_seq: int = -1
+    firsts: list[int] = field(default_factory=list[int])
+    lasts: list[int] = field(default_factory=list[int])
+    serves: bool = False
+    """Whether requests came to it: then its strands are kept."""
+    links: int = 0
+    """How many its chain has."""
+    tip: bytes = b""
+    """The last of them."""
+    promised: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    """Numbers that links have which were brought before their facts."""
+
+    def has(self, seq: int) -> bool:
+        """Whether the fact of this number is here."""
+        place = bisect_right(self.firsts, seq) - 1
+        return place >= 0 and seq <= self.lasts[place]
+
+    def fold(self, fact: Fact) -> None:
+        """What a process fact says of its process."""
+        self.last_seq = max(self.last_seq, number_of(fact, a.PLAYHEAD_PROCESS_LAST_SEQ, -1))
+        if fact.name == e.PLAYHEAD_PROCESS_START:
+            self.trace_id, self.span_id = fact.trace_id, fact.span_id
+            self.agent = agent_of(fact)
+            self.started_ns = fact.time_ns
+            interval_ms = number_of(fact, a.PLAYHEAD_PROCESS_HEARTBEAT_MS, 0)
+            if 0 < interval_ms <= LONGEST_HEARTBEAT_MS:
+                self.heartbeat_ns = interval_ms * 1_000_000
+        elif fact.name == e.PLAYHEAD_PROCESS_EXIT:
+            self.exited = True
+            code = number_of(fact, a.PLAYHEAD_PROCESS_EXIT_CODE, 0)
+            self.failed = code != 0 or a.PLAYHEAD_ERROR_QUALNAME in fact.attributes
+
+    def name(self) -> str:
+        """Name of the agent that it runs, as far as it is known."""
+        if self.agent:
+            return self.agent
+        if self.resource is None:
+            return ""
+        try:
+            return resource_summary(self.resource).service
+        except MalformedOtlp:
+            return ""
+
+    def begins_runs(self, facts: list[Fact]) -> bool:
+        """Whether a request came that is a run of its own, not a part of the run of the process."""
+        return any(is_inbound(fact) and fact.trace_id != self.trace_id for fact in facts)
+
+    def strands(self, facts: list[Fact]) -> dict[bytes, bytes | None]:
+        """The strands of a stretch of its facts, none before the first request came."""
+        if not self.serves and any(map(is_inbound, facts)):
+            self.serves = True
+            if self.lasts[-1] > facts[-1].seq:
+                return {**strands_of(facts), UNKNOWN: None}
+        return strands_of(facts) if self.serves else {}
+
+
+COLUMNS = (
+    "id, resource, trace_id, span_id, agent, started_ns, seen_ns, heartbeat_ns, exited, failed, last_seq"
+)
+
+
+def recall(row: Any) -> Instance:
+    """An instance of its row, read as `COLUMNS`."""
+    id, resource, trace_id, span_id, agent, started_ns, seen_ns, heartbeat_ns, exited, failed, last = row
+    return Instance(
+        row=id,
+        resource=resource,
+        trace_id=trace_id,
+        span_id=span_id,
+        agent=agent,
+        started_ns=started_ns,
+        seen_ns=seen_ns,
+        heartbeat_ns=heartbeat_ns,
+        exited=bool(exited),
+        failed=bool(failed),
+        last_seq=last,
+    )
+
+
+def said_by(known: Instance) -> tuple[Any, ...]:
+    """What an instance has said of itself, in the order of `COLUMNS` behind the resource."""
+    return (
+        known.trace_id,
+        known.span_id,
+        known.agent,
+        known.started_ns,
+        known.seen_ns,
+        known.heartbeat_ns,
+        known.exited,
+        known.failed,
+        known.last_seq,
+    )
+
+
+def text_of(fact: Fact, name: str) -> str:
+    """A text attribute, empty if it is not there or no text."""
+    value = fact.attributes.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def agent_of(fact: Fact) -> str:
+    """The agent of whose run a fact is, as far as it says: a child process tells its parent's."""
+    return text_of(fact, a.PLAYHEAD_PROCESS_PARENT_AGENT) or text_of(fact, a.PLAYHEAD_RUN_AGENT)
+
+
+def number_of(fact: Fact, name: str, default: int) -> int:
+    """A whole number, ``default`` if it is not there or none."""
+    value = fact.attributes.get(name)
+    return value if type(value) is int else default

@@ -1,0 +1,244 @@
+"""From a batch to what an engine writes: done in the caller's thread, before the writer's turn.
+
+Engine-neutral. Facts of one instance with consecutive numbers become one *run of facts*, a compressed
+frame; spans of one trace become one *bundle*, whose frame the engine fills (`packing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from playhead_receiver.store.content.blobs import Blobs
+from playhead_receiver.store.content.compressed_frames import compress, decoded, decompress
+from playhead_receiver.store.content.cut_points import FAMILY_ATTRIBUTES
+from playhead_receiver.store.content.cutting import CutSpan, Cutter
+from playhead_receiver.store.protocol.store import Batch, Place, ReadSpan, StoredSpan
+from playhead_receiver.store.spans.span_view import (
+    Label,
+    ResourceSummary,
+    SpanSummary,
+    open_frame,
+    parse_span,
+    resource_summary,
+    summarize,
+)
+from playhead_semconv.custody import Link, digests_of
+from playhead_semconv.facts import Content, Fact, digest_of
+
+OFFLOAD_BYTES = 512 * 1024
+"""A fact's body of more than this goes to the blob folder."""
+
+_encode_label = msgspec.msgpack.Encoder().encode
+_encode_facts = msgspec.msgpack.Encoder().encode
+_decode_facts: msgspec.msgpack.Decoder[list[Fact]] = msgspec.msgpack.Decoder(list[Fact])
+_decode_digests: msgspec.msgpack.Decoder[dict[int, bytes]] = msgspec.msgpack.Decoder(dict[int, bytes])
+
+
+class FactRun(msgspec.Struct):
+    """Consecutive facts of one instance, and their frame."""
+
+    instance: bytes
+    facts: list[Fact]
+    data: bytes
+    blobs: bytes | None
+    """Which bodies lie in the blob folder: number → digest; None when none does."""
+    digests: bytes
+    """Of the facts, joined; see `playhead_semconv.custody`."""
+
+    @property
+    def first(self) -> int:
+        """Number of the first fact."""
+        return self.facts[0].seq
+
+    @property
+    def last(self) -> int:
+        """Number of the last fact."""
+        return self.facts[-1].seq
+
+
+class PreparedSpan(msgspec.Struct, gc=False, array_like=True):
+    """A span. Its bytes are the resource's and those of ``cut``, joined."""
+
+    summary: SpanSummary
+    resource: bytes
+    """The leading bytes that hold the OTLP resource; stored once for all spans that share them."""
+    about: ResourceSummary
+    cut: CutSpan | bytes
+    """All behind the resource; bytes where no large value was taken out."""
+    label: bytes
+    """Its `Label`, encoded."""
+
+
+class Bundle(msgspec.Struct, array_like=True):
+    """Spans of one trace."""
+
+    trace_id: bytes
+    spans: list[PreparedSpan]
+
+    def agent(self, process: str) -> str:
+        """Whose run it is: what its process is called, else the first service, else the first agent."""
+        process = process or next((span.about.service for span in self.spans if span.about.service), "")
+        return process or next((span.summary.agent for span in self.spans if span.summary.agent), "")
+
+
+class Prepared(msgspec.Struct):
+    """A batch, ready to be written."""
+
+    runs: list[FactRun]
+    bundles: list[Bundle]
+    resources: dict[bytes, bytes]
+    size_bytes: int
+    links: Sequence[Link] = ()
+
+
+def prepare(batch: Batch, blobs: Blobs, cutter: Cutter) -> Prepared:
+    """Ready ``batch``; large bodies are in ``blobs``, synced, when it returns.
+
+    `MalformedOtlp` if a span is none; nothing of the batch is stored then.
+    """
+    runs = [fact_run(facts, blobs) for facts in consecutive(batch.facts)]
+    with cutter.turn:
+        bundles = bundles_of(batch.spans, cutter)
+    size = sum(len(run.data) for run in runs) + sum(span.size_bytes for span in batch.spans)
+    size += sum(len(link.digests) for link in batch.links)
+    return Prepared(runs, bundles, dict(batch.resources), size, batch.links)
+
+
+def consecutive(facts: Iterable[Fact]) -> list[list[Fact]]:
+    """``facts`` by instance, in stretches without a hole; of facts with one number the first."""
+    by_instance: dict[bytes, dict[int, Fact]] = {}
+    for fact in facts:
+        by_instance.setdefault(fact.instance, {}).setdefault(fact.seq, fact)
+    stretches: list[list[Fact]] = []
+    for numbered in by_instance.values():
+        expected = None
+        for seq in sorted(numbered):
+            if seq != expected:
+                stretches.append([])
+            stretches[-1].append(numbered[seq])
+            expected = seq + 1
+    return stretches
+
+
+def fact_run(facts: list[Fact], blobs: Blobs) -> FactRun:
+    """The frame of consecutive facts of one instance."""
+    offloaded: dict[int, bytes] = {}
+    stored: list[Fact] = facts
+    for place, fact in enumerate(facts):
+        body = fact.body
+        if body is None or body.inline is None or len(body.inline) <= OFFLOAD_BYTES:
+            continue
+        if stored is facts:
+            stored = list(facts)
+        offloaded[fact.seq] = blobs.put(body.inline)
+        bare = Content(body.digest, body.size, None, body.base, body.base_bytes)
+        stored[place] = msgspec.structs.replace(fact, body=bare)
+    return FactRun(
+        facts[0].instance,
+        facts,
+        compress(_encode_facts(stored)),
+        _encode_facts(offloaded) if offloaded else None,
+        digests_of(facts),
+    )
+
+
+def offloads(batch: Batch) -> bool:
+    """Whether a body of the batch goes to the blobs."""
+    return any(
+        fact.body is not None and len(fact.body.inline or b"") > OFFLOAD_BYTES for fact in batch.facts
+    )
+
+
+def offloaded_at(offloaded: bytes | None) -> dict[int, bytes]:
+    """Which bodies of a `FactRun` lie in the blobs: number → digest."""
+    return {} if offloaded is None else decoded(_decode_digests, offloaded)
+
+
+def blob_digests(offloaded: bytes | None) -> set[bytes]:
+    """Digests of the blobs that a `FactRun` needs."""
+    return set(offloaded_at(offloaded).values())
+
+
+def bare_run(data: bytes) -> list[Fact]:
+    """The facts of a `FactRun`'s frame, without the bodies that lie in the blobs. `CorruptTape`."""
+    return decoded(_decode_facts, decompress(data))
+
+
+def pack_bare(facts: list[Fact], offloaded: bytes | None) -> tuple[bytes, bytes | None]:
+    """Frame and blobs of what `bare_run` gave and was changed since: bodies may have gone."""
+    places = offloaded_at(offloaded)
+    kept = {fact.seq: places[fact.seq] for fact in facts if fact.body and fact.seq in places}
+    return compress(_encode_facts(facts)), _encode_facts(kept) if kept else None
+
+
+def open_run(data: bytes, offloaded: bytes | None, blobs: Blobs) -> list[Fact]:
+    """The facts of a `FactRun`'s frame, as they came in."""
+    facts = bare_run(data)
+    if offloaded is None:
+        return facts
+    places = offloaded_at(offloaded)
+    for place, fact in enumerate(facts):
+        digest = places.get(fact.seq)
+        if digest is not None and fact.body is not None:
+            body = fact.body
+            whole = Content(body.digest, body.size, blobs.get(digest), body.base, body.base_bytes)
+            facts[place] = msgspec.structs.replace(fact, body=whole)
+    return facts
+
+
+def bundles_of(spans: Sequence[StoredSpan | ReadSpan], cutter: Cutter) -> list[Bundle]:
+    """Spans by trace, cut; of those with one identity the one that ended later."""
+    by_trace: dict[bytes, dict[bytes, tuple[SpanSummary, ReadSpan, ResourceSummary]]] = {}
+    for stored in spans:
+        span = stored if isinstance(stored, ReadSpan) else _read(stored)
+        resource = resource_summary(span.resource)
+        summary = summarize(span.view, bool(resource.instance))
+        known = by_trace.setdefault(summary.trace_id, {})
+        before = known.get(summary.span_id)
+        if before is None or summary.end_ns > before[0].end_ns:
+            known[summary.span_id] = summary, span, resource
+    bundles: list[Bundle] = []
+    for trace_id, known in by_trace.items():
+        bundle = Bundle(trace_id, [])
+        for summary, span, resource in known.values():
+            cut = cutter.cut(trace_id, span.place, is_plain(span.view)) or span.place.whole
+            label = encode_label(summary.label)
+            bundle.spans.append(PreparedSpan(summary, span.resource_field, resource, cut, label))
+        bundles.append(bundle)
+    return bundles
+
+
+def _read(span: StoredSpan) -> ReadSpan:
+    otlp = span.otlp
+    resource, own = open_frame(otlp)
+    start = 1
+    while start < len(otlp) and otlp[start] & 0x80:
+        start += 1
+    end = start + 1 + len(resource)
+    leads = otlp[:1] == b"\x0a" and resource and otlp[start + 1 : end] == resource
+    at = end if leads else 0
+    begin = otlp.index(own, at)
+    stop = begin + len(own)
+    place = Place(otlp, begin, stop, otlp[at:begin], otlp[stop:])
+    return ReadSpan(parse_span(own), resource, otlp[:at], place)
+
+
+def is_plain(view: Any) -> bool:
+    """Whether a span has large values in attributes of their own only: neither in events nor in rows."""
+    return not view.events and len(view.attributes) <= FAMILY_ATTRIBUTES
+
+
+@lru_cache(maxsize=4096)
+def encode_label(label: Label) -> bytes:
+    """A label as it is stored."""
+    return _encode_label(label)
+
+
+@lru_cache(maxsize=1024)
+def resource_key(resource: bytes) -> bytes:
+    """What a resource is found again by: 16 bytes."""
+    return digest_of(resource)[:16]

@@ -1,0 +1,293 @@
+"""A run without its credentials: every fact, body and span of it written anew.
+
+In what a server answered, a mask as long as the credential; elsewhere a placeholder, as a recording has
+them. Bodies keep their references to earlier ones, digests are those of what is there now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import blake3
+import msgspec
+from opentelemetry.proto.common.v1.common_pb2 import AnyValue, KeyValue
+from opentelemetry.proto.trace.v1.trace_pb2 import ResourceSpans
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import TapeError
+from playhead_semconv.facts import Content, ExchangeId, Fact, digest_of
+from playhead_semconv.secrets import Finder, masked, replaced
+from playhead_semconv.secrets.codings import codec
+from playhead_semconv.secrets.finder import Kind
+from playhead_semconv.secrets.scrubbing import Scrubber, repacked, scrubber
+from playhead_semconv.secrets.spellings import spellings, those_told
+from playhead_semconv.tape.indexed_tapes import IndexedTape
+from playhead_semconv.tape.protocols import Tape
+
+_HIDDEN = frozenset((Kind.KNOWN, Kind.SHAPE, Kind.FIELD, Kind.ADDRESS))
+
+
+class Redaction:
+    """Takes credentials out of the tapes and spans of a run; counts the places."""
+
+    def __init__(self, values: Iterable[str]) -> None:
+        """``values``: what is taken out besides whatever its name or shape gives away."""
+        self._finder = Finder()
+        self.values = 0
+        self.places = 0
+        self.facts = 0
+        for value in values:
+            self.values += 1
+            self._finder.add(spellings(value), value.encode())
+
+    def text(self, text: str) -> str:
+        """``text`` with placeholders."""
+        data = text.encode("utf-8", "surrogatepass")
+        return self._without(data).decode("utf-8", "surrogatepass")
+
+    def value(self, value: Any) -> Any:
+        """The same of all texts in a value of an attribute."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, bytes):
+            return self._without(value)
+        if isinstance(value, list):
+            return [self.value(one) for one in cast(list[Any], value)]
+        if isinstance(value, dict):
+            return {name: self.value(one) for name, one in cast(dict[str, Any], value).items()}
+        return value
+
+    def _without(self, data: bytes, *, same_length: bool = False) -> bytes:
+        spans = [(one.begin, one.end) for one in self._finder.find(data) if one.kind in _HIDDEN]
+        self.places += len(spans)
+        return (masked if same_length else replaced)(data, spans) if spans else data
+
+    def tape(self, tape: Tape, facts: Sequence[Fact], done: str) -> list[Fact]:
+        """The facts of a tape without its credentials. ``done``: who did it and when, for the first."""
+        made = _Facts(self, facts)
+        found = [made.without(fact) for fact in facts]
+        if found == list(facts):
+            return found
+        self.facts += sum(one != fact for one, fact in zip(found, facts, strict=True))
+        log: list[Any] = list(found[0].attributes.get(a.PLAYHEAD_REDACTED_LOG) or [])
+        attributes = {**found[0].attributes, a.PLAYHEAD_REDACTED_LOG: [*log, done]}
+        return [msgspec.structs.replace(found[0], attributes=attributes), *found[1:]]
+
+    def span(self, otlp: bytes) -> bytes:
+        """A span as it came in, without its credentials."""
+        envelope = ResourceSpans.FromString(otlp)
+        before = self.places
+        for scope in envelope.scope_spans:
+            for span in scope.spans:
+                span.name = self.text(span.name)
+                span.status.message = self.text(span.status.message)
+                self._attributes(span.attributes)
+                for event in span.events:
+                    self._attributes(event.attributes)
+                for link in span.links:
+                    self._attributes(link.attributes)
+        return otlp if self.places == before else envelope.SerializeToString()
+
+    def _attributes(self, pairs: Iterable[KeyValue]) -> None:
+        for pair in pairs:
+            self._any(pair.value)
+
+    def _any(self, value: AnyValue) -> None:
+        kind = value.WhichOneof("value")
+        if kind == "string_value":
+            value.string_value = self.text(value.string_value)
+        elif kind == "bytes_value":
+            value.bytes_value = self._without(value.bytes_value)
+        elif kind == "array_value":
+            for one in value.array_value.values:
+                self._any(one)
+        elif kind == "kvlist_value":
+            self._attributes(value.kvlist_value.values)
+
+    def body(self, data: bytes) -> bytes:
+        """A whole body with placeholders."""
+        return self._without(data)
+
+    def blob(self, data: bytes) -> bytes:
+        """Content that stands in several facts, as long as it was."""
+        return self._without(data, same_length=True)
+
+    def answer(self, pieces: list[bytes], encoding: str, *, events: bool) -> list[bytes]:
+        """The pieces of an answer, each as long as it was unless they are compressed."""
+        coding = codec(encoding)
+        scrub: Scrubber = scrubber(self._finder, lambda _: None, events=events)
+        if coding is None:
+            found = [scrub.chunk(one) for one in pieces]
+        else:
+            unpack, packer = coding
+            try:
+                texts = [unpack(one) for one in pieces]
+            except Exception:  # not what its header says, in as many ways as there are codings
+                return pieces
+            kept = [scrub.chunk(text) for text in texts]
+            pack = packer()
+            found = pieces if kept == texts else [pack(text) for text in kept]
+        self.places += scrub.count
+        return found if scrub.count else pieces
+
+
+class _Facts:
+    """The facts of one tape, one after the other."""
+
+    def __init__(self, redaction: Redaction, facts: Sequence[Fact]) -> None:
+        self._redaction = redaction
+        self._tape = IndexedTape(facts)
+        self._bodies: dict[bytes, tuple[bytes, bytes]] = {}
+        """What a body is now, and its digest, by the digest that it had."""
+        self._parts: dict[tuple[ExchangeId, int], bytes] = {}
+        self._answers: dict[ExchangeId, str] = {}
+        """Digests of answers that changed."""
+        self._named: dict[str, str] = {}
+        """Digests in attributes that changed."""
+        self._read_answers(facts)
+        self._read_blobs(facts)
+
+    def _read_answers(self, facts: Sequence[Fact]) -> None:
+        heads: dict[ExchangeId, dict[str, str]] = {}
+        data: dict[ExchangeId, list[Fact]] = {}
+        for fact in facts:
+            if fact.exchange is None:
+                continue
+            if fact.name == e.PLAYHEAD_EXCHANGE_RESPONSE:
+                flat: list[Any] = fact.attributes.get(a.PLAYHEAD_HTTP_HEADERS) or []
+                pairs = zip(flat[::2], flat[1::2], strict=False)
+                heads[fact.exchange] = {str(name).lower(): str(value) for name, value in pairs}
+            elif fact.name == e.PLAYHEAD_EXCHANGE_DATA and fact.body and fact.body.inline is not None:
+                if fact.attributes.get(a.PLAYHEAD_EXCHANGE_DIRECTION) != "out":
+                    data.setdefault(fact.exchange, []).append(fact)
+        for id, parts in data.items():
+            self._read_answer(id, parts, heads.get(id, {}))
+
+    def _read_answer(self, id: ExchangeId, parts: list[Fact], headers: dict[str, str]) -> None:
+        pieces = [cast(Content, fact.body).inline or b"" for fact in parts]
+        coded = headers.get("content-encoding", "").strip().lower()
+        lacks = [str(fact.attributes.get(a.PLAYHEAD_REDACTED_UNPACKED, "")) for fact in parts]
+        if any(lacks):
+            pieces = repacked(pieces, lacks)
+            coded = next(filter(None, lacks))
+        events = headers.get("content-type", "").startswith("text/event-stream")
+        kept = self._redaction.answer(pieces, coded, events=events)
+        if kept == pieces:
+            return
+        for fact, piece in zip(parts, kept, strict=True):
+            self._parts[id, fact.seq] = piece
+        self._answers[id] = blake3.blake3(b"".join(kept)).hexdigest()
+
+    def _read_blobs(self, facts: Sequence[Fact]) -> None:
+        digests = {
+            str(fact.attributes[a.PLAYHEAD_BLOB_DIGEST])
+            for fact in facts
+            if fact.name == e.PLAYHEAD_BLOB
+        }
+        for name in digests:
+            old = bytes.fromhex(name)
+            try:
+                whole = self._tape.read(Content(old, -1))
+            except TapeError:
+                continue
+            new = self._redaction.blob(whole)
+            if new != whole:
+                self._bodies[old] = new, digest_of(new)
+                self._named[name] = digest_of(new).hex()
+
+    def without(self, fact: Fact) -> Fact:
+        """One fact."""
+        before = self._redaction.places
+        attributes = {name: self._attribute(name, value) for name, value in fact.attributes.items()}
+        attributes.pop(a.PLAYHEAD_REDACTED_LATE, None)
+        if (fact.exchange, fact.seq) in self._parts:
+            attributes.pop(a.PLAYHEAD_REDACTED_UNPACKED, None)
+        if fact.name == e.PLAYHEAD_EXCHANGE_END and fact.exchange in self._answers:
+            attributes[a.PLAYHEAD_END_DIGEST] = self._answers[fact.exchange]
+        body = self._body(fact)
+        if self._redaction.places != before:
+            count = int(attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0))
+            attributes[a.PLAYHEAD_REDACTED_COUNT] = count + self._redaction.places - before
+        if body == fact.body and attributes == fact.attributes:
+            return fact
+        return msgspec.structs.replace(fact, attributes=attributes, body=body)
+
+    def _attribute(self, name: str, value: Any) -> Any:
+        if isinstance(value, str) and value in self._named:
+            return self._named[value]
+        return self._redaction.value(value)
+
+    def _body(self, fact: Fact) -> Content | None:
+        body = fact.body
+        if body is None:
+            return None
+        if fact.name == e.PLAYHEAD_BLOB:
+            whole = self._bodies.get(bytes.fromhex(str(fact.attributes[a.PLAYHEAD_BLOB_DIGEST])))
+            if whole is None or body.inline is None:
+                return body
+            at = int(fact.attributes.get(a.PLAYHEAD_BLOB_OFFSET, 0))
+            return msgspec.structs.replace(body, inline=whole[0][at : at + len(body.inline)])
+        if fact.exchange is not None and (fact.exchange, fact.seq) in self._parts:
+            piece = self._parts[fact.exchange, fact.seq]
+            return Content(b"", len(piece), piece)
+        if not body.tells:
+            known = self._bodies.get(body.digest)
+            if known is not None:
+                return Content(known[1], len(known[0]))
+            inline = None if body.inline is None else self._redaction.body(body.inline)
+            return body if inline == body.inline else Content(b"", len(inline or b""), inline)
+        return self._told(body)
+
+    def _told(self, body: Content) -> Content:
+        try:
+            whole = self._tape.read(body)
+        except TapeError:
+            return body
+        known = self._bodies.get(body.digest)
+        new, digest = known or (self._redaction.body(whole), b"")
+        base = None if body.base is None else self._bodies.get(body.base)
+        if new == whole and base is None:
+            return body
+        digest = digest or digest_of(new)
+        self._bodies[body.digest] = new, digest
+        self._named[body.digest.hex()] = digest.hex()
+        if body.base is None:
+            return Content(digest, len(new), new)
+        basis, of_base = base or (self._tape.read(Content(body.base, -1)), body.base)
+        shared = _common(basis, new)
+        return Content(digest, len(new), new[shared:], of_base, shared)
+
+
+def _common(left: bytes, right: bytes) -> int:
+    """How many bytes two bodies share from the start."""
+    low, high = 0, min(len(left), len(right))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if left[low:middle] == right[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def late(facts: Iterable[Fact]) -> set[str]:
+    """What facts tell of values that were learnt after earlier facts were written."""
+    told: set[str] = set()
+    for fact in facts:
+        said: list[Any] = fact.attributes.get(a.PLAYHEAD_REDACTED_LATE) or []
+        told.update(map(str, said))
+    return told
+
+
+def told_in(facts: Iterable[Fact], wanted: set[str], key: bytes) -> set[str]:
+    """The values that stand on a tape and are told by ``wanted``."""
+    found: set[str] = set()
+    for fact in facts:
+        texts = [str(value) for value in fact.attributes.values()]
+        if fact.body is not None and fact.body.inline is not None:
+            texts.append(fact.body.inline.decode("utf-8", "replace"))
+        for text in texts:
+            found |= set(those_told(text, wanted, key))
+    return found

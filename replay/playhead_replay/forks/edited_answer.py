@@ -1,0 +1,138 @@
+"""A recorded answer, edited: the facts that stand in the place of those on the tape."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, cast
+
+import msgspec
+
+from playhead_replay.forks.answer_streams import streamed
+from playhead_replay.run.exchanges import RecordedExchange
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import UsageError
+from playhead_semconv.facts import Content, Fact
+from playhead_semconv.rerun.edits import applied
+from playhead_semconv.rerun.plans import Edit
+from playhead_semconv.wire import DIALECTS, SseParser, decode_body, wire_of
+
+RECODED = ("content-encoding", "content-length")
+"""Headers that say how the body was packed."""
+
+FAILED = "playhead.error."
+
+
+def answer_of(exchange: RecordedExchange) -> Any:
+    """What an exchange was answered, as a document that can be edited. `UsageError` where it is none."""
+    if exchange.end is None or not exchange.exchange.parts:
+        raise UsageError(
+            f"{exchange.name} was not answered: there is no response to edit",
+            hint="edit its request: --edit request.PATH=VALUE",
+        )
+    if exchange.exchange.id.kind == "tool":
+        (said,) = _json(exchange, exchange.chunks[-1].data).values()
+        return said
+    body, _ = decode_body(exchange.response_headers, [chunk.data for chunk in exchange.chunks])
+    return _folded(exchange, body) if _is_stream(exchange) else _json(exchange, body)
+
+
+def edited_answer(exchange: RecordedExchange, edits: list[Edit]) -> list[Fact]:
+    """The facts of ``exchange`` with its answer edited, under the same numbers. `UsageError`."""
+    document = applied(answer_of(exchange), edits)
+    if exchange.exchange.id.kind == "tool":
+        pieces = [b'{"return":%s}' % _written(document)]
+    elif _is_stream(exchange):
+        pieces = streamed(_wire(exchange), document) or []
+    else:
+        pieces = [_written(document)]
+    own = [fact for fact in exchange.tape.facts() if fact.exchange == exchange.exchange.id]
+    return list(_replaced(own, _spread(pieces, len(exchange.exchange.parts))))
+
+
+def _spread(pieces: list[bytes], count: int) -> list[bytes]:
+    """``pieces`` in at most ``count``, in their order."""
+    each = -(-len(pieces) // count)
+    return [b"".join(pieces[at : at + each]) for at in range(0, len(pieces), each)]
+
+
+def _replaced(own: list[Fact], pieces: list[bytes]) -> Iterator[Fact]:
+    size = sum(map(len, pieces))
+    left = iter(pieces)
+    for fact in own:
+        at = dict(fact.attributes)
+        if fact.name == e.PLAYHEAD_EXCHANGE_RESPONSE:
+            yield msgspec.structs.replace(fact, attributes=_recoded(at, size))
+        elif fact.name == e.PLAYHEAD_EXCHANGE_END:
+            kept = {name: value for name, value in at.items() if not name.startswith(FAILED)}
+            kept.pop(a.PLAYHEAD_END_DIGEST, None)
+            if len(kept) < len(at) and kept.get(a.PLAYHEAD_END_HOW) == "error":
+                kept[a.PLAYHEAD_END_HOW] = "complete"
+            yield msgspec.structs.replace(fact, attributes=kept)
+        elif fact.name == e.PLAYHEAD_EXCHANGE_DATA and at.get(a.PLAYHEAD_EXCHANGE_DIRECTION) != "out":
+            piece = next(left, None)
+            if piece is None:  # its number has to be there; it says that the process lived
+                yield Fact(fact.time_ns, fact.lane, e.PLAYHEAD_PROCESS_HEARTBEAT, seq=fact.seq)
+            else:
+                yield msgspec.structs.replace(fact, body=Content.chunk(piece))
+
+
+def _recoded(at: dict[str, Any], size: int) -> dict[str, Any]:
+    given = cast("list[object]", at.get(a.PLAYHEAD_HTTP_HEADERS) or [])
+    flat = [str(word) for word in given]
+    kept: list[str] = []
+    for name, value in zip(flat[::2], flat[1::2], strict=False):
+        if name.lower() == "content-length":
+            kept += [name, str(size)]
+        elif name.lower() not in RECODED:
+            kept += [name, value]
+    return {**at, a.PLAYHEAD_HTTP_HEADERS: kept} if flat else at
+
+
+def _is_stream(exchange: RecordedExchange) -> bool:
+    headers = {name.lower(): value for name, value in exchange.response_headers}
+    return "text/event-stream" in headers.get("content-type", "")
+
+
+def _wire(exchange: RecordedExchange) -> str:
+    method, _, url = exchange.key.partition(" ")
+    return wire_of(method, url) or ""
+
+
+def _folded(exchange: RecordedExchange, body: bytes) -> Any:
+    wire = _wire(exchange)
+    if wire not in DIALECTS or streamed(wire, {}) is None:
+        raise UsageError(
+            f"the answer to {exchange.name} is a stream of a kind that cannot be edited",
+            hint="edit the request of the next step",
+        )
+    fold = DIALECTS[wire].fold()
+    parser = SseParser()
+    found = parser.feed(body)
+    last = parser.close()
+    for event in [*found, last] if last is not None else found:
+        if event.data.strip() == b"[DONE]":
+            fold.done()
+            continue
+        try:
+            value = json.loads(event.data)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict):
+            fold.event(event.name, cast("dict[str, Any]", value))
+    # Plain values: strings and arrays that grow are kinds of their own.
+    return json.loads(json.dumps(fold.body()))
+
+
+def _json(exchange: RecordedExchange, data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as problem:
+        raise UsageError(
+            f"the answer to {exchange.name} is no JSON, and cannot be edited", cause=str(problem)
+        ) from None
+
+
+def _written(document: Any) -> bytes:
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()

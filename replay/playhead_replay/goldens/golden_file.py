@@ -1,0 +1,199 @@
+"""A golden's file: the tapes of a run in text form, with nothing in it that changes by itself.
+
+The times of facts, process and span ids and heartbeats differ each time a program is recorded, and no
+replay rests on them. They are replaced by ones that follow from the golden's name, so that a golden that
+is recorded again shows in a review what the agent does differently, and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from playhead_replay.forks.edits_of_run import edits_of
+from playhead_replay.run.run import Run
+from playhead_replay.tape_files.tape_file import read_tape_file, standing_alone, write_tape_file
+from playhead_replay.tape_files.whole_files import SHARED, written
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import TapeMissing
+from playhead_semconv.facts import Fact, digest_of
+from playhead_semconv.tape.frames import Header, Plain
+from playhead_semconv.tape.frames_text import STEP_NS, to_text
+from playhead_semconv.tape.protocols import Tape
+from playhead_semconv.tape.span_starts import starts_of
+
+BEGAN_NS = 946_684_800_000_000_000
+"""When every golden began: the first second of the year 2000."""
+
+FOLDER = "playhead.golden.folder"
+"""Among the resource attributes of a golden: where its program is started, seen from the golden."""
+
+EDITED = "playhead.golden.edited"
+"""There, too: what was edited at the fork that it is made of."""
+
+_IDS = re.compile(r"(?<![0-9a-f])(?:[0-9a-f]{32}|[0-9a-f]{16})(?![0-9a-f])")
+_LEFT_OUT = (e.PLAYHEAD_PROCESS_HEARTBEAT,)
+_OF_A_REPLAY = (
+    a.PLAYHEAD_FIDELITY,
+    a.PLAYHEAD_ORIGIN_INSTANCE,
+    a.PLAYHEAD_ORIGIN_SEQ,
+    a.PLAYHEAD_REDACTED_LATE,
+)
+"""What the tape of a replay says beside: left out where such a tape becomes a golden."""
+
+
+_NEWS = (a.PLAYHEAD_RUN_MODULES, a.PLAYHEAD_RUN_IMPORTED)
+"""What heartbeats and the end of a process tell as it turns up: in a golden, its last fact tells all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """A golden that was written."""
+
+    path: Path
+    size_bytes: int
+    redacted: int
+    """Values that were scrubbed before they reached the tape."""
+    edited: list[str]
+    """What was edited at a fork, as `playhead_replay.forks.edits_of_run.edits_of` names it."""
+
+
+def write_golden(path: Path, run: Run, *, compressed: bool = False) -> Golden:
+    """Write ``run`` as a golden. It appears under its name when it is whole.
+
+    ``compressed``: as a packed tape file instead of text. `TapeMissing` where the run has no tape or
+    was recorded without content.
+    """
+    tapes = [tape for tape in run.tapes if any(True for _ in tape.facts())]
+    if not tapes:
+        raise TapeMissing(
+            f"{run.name} has no tape, so it cannot be replayed", hint="playhead record SCRIPT"
+        )
+    for exchange in run.exchanges:
+        if not exchange.has_content:
+            raise TapeMissing(
+                f"{run.name} was recorded without content",
+                cause=f"{exchange.name} has no bytes",
+                hint="record it with its content: playhead record --content full SCRIPT",
+            )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    name = path.name.partition(".")[0]
+    resource: dict[str, Any] = {FOLDER: os.path.relpath(run.command.cwd or ".", path.absolute().parent)}
+    edited = edits_of(run)
+    if edited:
+        resource[EDITED] = edited
+    if compressed:
+        size = write_tape_file(path, tapes, resources={tape.instance: resource for tape in tapes})
+    else:
+        data = to_text(settled(tapes, name, resource)).encode()
+        size = len(data)
+        with written(path, SHARED) as file:  # a golden is committed, so others read it
+            file.write(data)
+    return Golden(path, size, _redacted(tapes), edited)
+
+
+def read_golden(path: Path) -> tuple[Run, Path]:
+    """The run of a golden, and the folder in which its program is started.
+
+    In text form or packed. `TapeMissing`, `CorruptTape` with the line.
+    """
+    found = read_tape_file(path)
+    run = Run.of_tapes(found.tapes, found.spans, path.name.partition(".")[0])
+    folder = found.resources.get(found.tape.instance, {}).get(FOLDER)
+    if folder is None:  # an exported tape that was put among the goldens
+        return run, Path(run.command.cwd or ".")
+    return run, (path.absolute().parent / str(folder)).resolve()
+
+
+def settled(tapes: Sequence[Tape], name: str, resource: dict[str, Any]) -> Iterator[Plain]:
+    """The records of ``tapes`` as a golden of that name keeps them."""
+    ids = _Ids(name)
+    for tape in tapes:
+        ids.learn(tape)
+    for tape in tapes:
+        instance = ids.instances[tape.instance]
+        yield Header(instance, BEGAN_NS, resource=resource)
+        found = list(standing_alone(tape))
+        news = _news(found)
+        facts = [fact for fact in found if fact.name not in _LEFT_OUT]
+        for seq, fact in enumerate(facts):
+            attributes = {
+                key: ids.replaced(value)
+                for key, value in fact.attributes.items()
+                if key not in _OF_A_REPLAY and key not in _NEWS
+            }
+            time_ns = BEGAN_NS + seq * STEP_NS
+            for begun in attributes.get(a.PLAYHEAD_ASK_SPANS, ()):
+                begun["time_ns"] = time_ns
+            if seq == len(facts) - 1:
+                attributes |= news
+            if a.PLAYHEAD_PROCESS_LAST_SEQ in attributes:
+                attributes[a.PLAYHEAD_PROCESS_LAST_SEQ] = len(facts) - 1
+            if fact.name == e.PLAYHEAD_PROCESS_START:
+                attributes[a.PLAYHEAD_RUN_MODE] = "record"
+                attributes.pop(a.PLAYHEAD_RUN_ORIGIN, None)
+            yield msgspec.structs.replace(
+                fact,
+                time_ns=time_ns,
+                trace_id=ids.of(fact.trace_id),
+                span_id=ids.of(fact.span_id),
+                attributes=attributes,
+                instance=instance,
+                seq=seq,
+            )
+
+
+def _news(facts: list[Fact]) -> dict[str, list[str]]:
+    told = {
+        name: {str(one) for fact in facts for one in fact.attributes.get(name, ())} for name in _NEWS
+    }
+    return {name: sorted(words) for name, words in told.items() if words}
+
+
+class _Ids:
+    """Ids that follow from a name, in the order in which the ids they stand for came."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._new: dict[str, str] = {}
+        self.instances: dict[bytes, bytes] = {}
+
+    def learn(self, tape: Tape) -> None:
+        self.instances[tape.instance] = self.of(tape.instance)
+        for fact in tape.facts():
+            self.of(fact.trace_id)
+            for start in reversed(starts_of(fact)):
+                self.of(start.span_id)
+            self.of(fact.span_id)
+
+    def of(self, id: bytes) -> bytes:
+        if not any(id):
+            return id
+        text = id.hex()
+        if text not in self._new:
+            made = digest_of(f"{self._name}/{len(self._new)}".encode())
+            self._new[text] = made[: len(id)].hex()
+        return bytes.fromhex(self._new[text])
+
+    def replaced(self, value: Any) -> Any:
+        """An attribute's value with the ids in it replaced."""
+        if isinstance(value, str):
+            return _IDS.sub(lambda found: self._new.get(found.group(), found.group()), value)
+        if isinstance(value, list):
+            return [self.replaced(one) for one in cast("list[Any]", value)]
+        if isinstance(value, dict):
+            found = cast("dict[str, Any]", value)
+            return {key: self.replaced(one) for key, one in found.items()}
+        return value
+
+
+def _redacted(tapes: Sequence[Tape]) -> int:
+    facts: Iterator[Fact] = (fact for tape in tapes for fact in tape.facts())
+    return sum(int(fact.attributes.get(a.PLAYHEAD_REDACTED_COUNT, 0)) for fact in facts)

@@ -1,0 +1,182 @@
+"""A replay elsewhere: the command as it reads there, and what is different there that matters."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from playhead_replay.run.command import Command
+from playhead_replay.run.run import Run
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import digest_of
+from playhead_semconv.process.moved_folders import Places
+from playhead_semconv.tape.indexed_tapes import IndexedTape
+
+PROBE_TIMEOUT_S = 20.0
+
+MODULE_BYTES = 16 << 20
+"""No file of a module is larger."""
+
+MATTER_MOST = frozenset(
+    (
+        "openai anthropic httpx httpx2 httpcore requests urllib3 aiohttp botocore boto3 grpcio "
+        "websockets google-genai mistralai cohere litellm mcp langchain langchain-core "
+        "langchain-openai langgraph pydantic-ai openai-agents"
+    ).split()
+)
+"""Distributions that make the requests: another version may ask for something else."""
+
+_PROBE = """
+import importlib.metadata as m, json, platform, sys
+by_module = m.packages_distributions().items()
+found = {module: {name: m.version(name) for name in names} for module, names in by_module}
+version = ".".join(map(str, sys.version_info[:3]))
+print(json.dumps([version, f"{sys.implementation.name} {sys.platform} {platform.machine()}", found]))
+"""
+
+
+def moved(command: Command, folder: Path, places: Places | None = None) -> Command:
+    """``command`` as it reads where the program lies in ``folder``: its paths are those of there.
+
+    ``places``: from the recorded folders to those that are here, by default as ``folder`` tells.
+    """
+    places = places or here_from(command, folder)
+    words = tuple(places.text(word) for word in command.arguments)
+    environment = {name: places.text(value) for name, value in command.environment.items()}
+    script = places.text(command.script)
+    if os.path.isabs(script) and not os.path.isfile(script):
+        script = _found_below(script, folder) or script
+    return replace(command, script=script, arguments=words, environment=environment)
+
+
+def here_from(command: Command, folder: Path) -> Places:
+    """From the folders of the recorded process to those that this one knows."""
+    pairs = [(command.cwd, os.path.abspath(folder))]
+    if command.folders.get("home"):
+        pairs.append((command.folders["home"], os.path.expanduser("~")))
+    return Places(pair for pair in pairs if all(len(one) > 1 for one in pair))
+
+
+def _found_below(script: str, folder: Path) -> str:
+    """The longest end of a path that is a file below ``folder``."""
+    parts = Path(script).parts[1:]
+    for start in range(len(parts)):
+        candidate = folder.joinpath(*parts[start:])
+        if candidate.is_file():
+            return str(candidate)
+    return ""
+
+
+def differences(run: Run, command: Command, folder: Path, interpreter: str) -> Iterator[str]:
+    """What is not as it was recorded and may matter, a line each, the gravest first."""
+    at = _start_of(run.tape)
+    yield from _modules(run.tape, here_from(command, folder))
+    if (
+        command.interpreter
+        and command.interpreter != interpreter
+        and not os.path.exists(command.interpreter)
+    ):
+        yield f"the recorded interpreter {command.interpreter} is not here; {interpreter} runs instead"
+    imported = list(_told(run.tape, a.PLAYHEAD_RUN_IMPORTED))
+    if a.PLAYHEAD_RUN_PLATFORM not in at:
+        return
+    probed = _probe(interpreter)
+    if probed is None:
+        return
+    version, platform, installed = probed
+    packages = {
+        name: number for module in imported for name, number in installed.get(module, {}).items()
+    }
+    recorded = command.python_version
+    if recorded and recorded != version:
+        same = recorded.rpartition(".")[0] == version.rpartition(".")[0]
+        word = "may matter" if same else "matters: the order and the text of much depend on it"
+        yield f"Python was {recorded}, now {version}: {word}"
+    if at[a.PLAYHEAD_RUN_PLATFORM] != platform:
+        yield f"it was recorded on {at[a.PLAYHEAD_RUN_PLATFORM]}, this is {platform}"
+    gone = [module for module in imported if module not in installed]
+    present = {_normal(name) for found in installed.values() for name in found}
+    yield from _packages(at, packages, [module for module in gone if _normal(module) not in present])
+
+
+def _modules(tape: IndexedTape, places: Places) -> Iterator[str]:
+    for word in _told(tape, a.PLAYHEAD_RUN_MODULES):
+        path, _, digest = word.rpartition("=")
+        here = places.text(path)
+        try:
+            now = _digest_at(Path(here))[: len(digest)]
+        except OSError:
+            yield f"{here} is not here; the recorded program has imported it"
+            continue
+        if now != digest:
+            yield f"{here} has changed (tape {digest[:8]}, now {now[:8]}): the replay may part there"
+
+
+def _digest_at(path: Path) -> str:
+    """Of a module's file. OSError for what is none: a device, say, which a tape may name."""
+    if not path.is_file() or path.stat().st_size > MODULE_BYTES:
+        raise FileNotFoundError(path)
+    return digest_of(path.read_bytes()).hex()
+
+
+def _packages(at: Mapping[str, Any], now: Mapping[str, str], gone: list[str]) -> Iterator[str]:
+    """``gone``: modules that are in no distribution that is installed."""
+    recorded = dict(
+        str(one).split("==", 1) for one in at.get(a.PLAYHEAD_RUN_PACKAGES, []) if "==" in one
+    )
+    known = {_normal(name): version for name, version in recorded.items()}
+    lines: list[tuple[bool, str]] = []
+    for name, version in now.items():
+        before = known.get(_normal(name))
+        if before is not None and before != version and not name.startswith("playhead"):
+            most = _normal(name) in MATTER_MOST
+            matters = ", and it makes requests: they may differ" if most else ""
+            lines.append((not most, f"{name} was {before}, now {version}{matters}"))
+    for module in gone:
+        name = _normal(module)
+        if name in known:
+            lines.append((False, f"{module} {known[name]} is not installed here"))
+    yield from (line for _, line in sorted(lines))
+
+
+@functools.cache
+def _probe(interpreter: str) -> tuple[str, str, dict[str, dict[str, str]]] | None:
+    """Version and platform of an interpreter; by module, the distributions it is from, with versions.
+
+    None where it does not tell. Asked once: a suite of goldens has one interpreter.
+    """
+    try:
+        done = subprocess.run(
+            [interpreter, "-c", _PROBE],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PROBE_TIMEOUT_S,
+            check=True,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        )
+        version, platform, found = json.loads(done.stdout)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return version, platform, found
+
+
+def _told(tape: IndexedTape, name: str) -> Iterator[str]:
+    of_process = (e.PLAYHEAD_PROCESS_START, e.PLAYHEAD_PROCESS_HEARTBEAT, e.PLAYHEAD_PROCESS_EXIT)
+    for fact in tape.named(*of_process):
+        yield from (str(one) for one in fact.attributes.get(name, ()))
+
+
+def _start_of(tape: IndexedTape) -> Mapping[str, Any]:
+    first = next(tape.facts(), None)
+    return {} if first is None else first.attributes
+
+
+def _normal(name: str) -> str:
+    return name.lower().replace("_", "-").replace(".", "-")

@@ -1,0 +1,1 @@
+"""The fidelity report: a replay held against its tape."""

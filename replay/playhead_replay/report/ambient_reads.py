@@ -1,0 +1,86 @@
+"""Ambient reads of a replay (clocks, entropy) beside those of the tape."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from playhead_replay.run.exchanges import lane_names
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Fact, Fidelity
+from playhead_semconv.tape.coalesced import count_of_reads
+from playhead_semconv.tape.indexed_tapes import IndexedTape
+
+STATE = "entropy/random.state"
+"""Taken over at the start of every process; no read of the program's."""
+
+CONTENT = "file/content "
+"""What a large file held that had been opened before: no read of the program's."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveReads:
+    """Reads of one kind in one lane that the tape does not hold, and that the world answered."""
+
+    lane: str
+    kind: str
+    count: int
+    recorded: int
+    """How many the tape holds."""
+    seq: int
+    """The first of them on the *now* tape."""
+
+
+def counts_of_reads(tape: IndexedTape, now: IndexedTape) -> dict[str, dict[Fidelity, int]]:
+    """Counts by boundary. ``unused`` counts recordings, the others reads of *now*."""
+    asked, held = _counted(now), _counted(tape)
+    counts: dict[str, dict[Fidelity, int]] = {}
+
+    def add(kind: str, fidelity: Fidelity, count: int) -> None:
+        if count > 0:
+            of_boundary = counts.setdefault(kind.partition("/")[0], {})
+            of_boundary[fidelity] = of_boundary.get(fidelity, 0) + count
+
+    for key, count in asked.items():
+        add(key[1], Fidelity.EXACT, min(count, held[key]))
+        add(key[1], Fidelity.LIVE, count - held[key])
+    for key, count in held.items():
+        add(key[1], Fidelity.UNUSED, count - asked[key])
+    return counts
+
+
+def live_reads(tape: IndexedTape, now: IndexedTape) -> Iterator[LiveReads]:
+    """What was answered by the world, in the order in which it first was."""
+    held = _counted(tape)
+    names = lane_names(now)
+    asked: Counter[tuple[int, str]] = Counter()
+    first: dict[tuple[int, str], int] = {}
+    for fact in _reads(now):
+        key = _key(fact)
+        asked[key] += count_of_reads(fact)
+        if asked[key] > held[key]:
+            first.setdefault(key, fact.seq)
+    for (lane, kind), seq in first.items():
+        key = lane, kind
+        name = names.get(lane, f"{lane:016x}")
+        yield LiveReads(name, kind.partition("/")[2], asked[key] - held[key], held[key], seq)
+
+
+def _counted(tape: IndexedTape) -> Counter[tuple[int, str]]:
+    counts: Counter[tuple[int, str]] = Counter()
+    for fact in _reads(tape):
+        counts[_key(fact)] += count_of_reads(fact)
+    return counts
+
+
+def _reads(tape: IndexedTape) -> Iterator[Fact]:
+    for fact in tape.named(e.PLAYHEAD_READ):
+        kind = str(fact.attributes.get(a.PLAYHEAD_READ_KIND, STATE))
+        if kind != STATE and not kind.startswith(CONTENT):
+            yield fact
+
+
+def _key(fact: Fact) -> tuple[int, str]:
+    return fact.lane, str(fact.attributes[a.PLAYHEAD_READ_KIND])

@@ -1,0 +1,211 @@
+"""How each exchange of a replay stands to the tape that was played."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import cast
+
+from playhead_replay.run.exchanges import RecordedExchange
+from playhead_semconv import attributes as a
+from playhead_semconv.difference import Difference, body_difference, message_difference, shown
+from playhead_semconv.errors import CorruptTape
+from playhead_semconv.facts import Fidelity
+from playhead_semconv.volatile import Bijection, Request, pairs_of, verify
+from playhead_semconv.volatile.multipart_boundary import plain
+
+MESSAGES = ("websocket", "grpc")
+"""Exchanges in which the program sends message after message."""
+
+
+@dataclass(slots=True)
+class Match:
+    """One exchange of the *now* tape and the recording that answered it, or nearly would have."""
+
+    now: RecordedExchange
+    fidelity: Fidelity
+    recorded: RecordedExchange | None
+    """The recording that answered it; None when it was blocked or went live."""
+    nearest: RecordedExchange | None = None
+    """For a blocked one: the recording that is most like it."""
+    difference: Difference | None = None
+    """Between the request and its recording, or the nearest one."""
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether it was blocked although a recording matches: every such recording is used."""
+        return self.fidelity is Fidelity.BLOCKED and self.nearest is not None and not self.difference
+
+
+@dataclass(slots=True)
+class Matching:
+    """All exchanges of a replay against the tape."""
+
+    matches: list[Match]
+    """In order of the requests now."""
+    unused: list[RecordedExchange]
+    """Recordings that answered nothing."""
+
+
+def match(
+    tape: Iterable[RecordedExchange], now: Iterable[RecordedExchange], *, placed: bool = True
+) -> Matching:
+    """Find for every exchange of ``now`` the recording that answered it.
+
+    ``placed``: whether it counts in which lane and in which place there something was asked.
+    The player states it on the request fact; what it states is checked against the bytes. Without a
+    statement (two recordings are compared) the same id and request are ``exact``, the same request
+    elsewhere is ``moved``, another request under the same id is ``changed``.
+    """
+    recordings = list(tape)
+    shelf = _Shelf(recordings, placed=placed)
+    matches = [shelf.judge(exchange) for exchange in now]
+    for found in matches:
+        if found.fidelity is Fidelity.BLOCKED:
+            found.nearest = shelf.nearest(found.now)
+            if found.nearest is not None:
+                found.difference = _said(found.now) or request_difference(found.nearest, found.now)
+    return Matching(matches, [one for one in recordings if id(one) not in shelf.used])
+
+
+def request_difference(tape: RecordedExchange, now: RecordedExchange) -> Difference | None:
+    """How two requests differ in what counts for matching: key, then body."""
+    if tape.key != now.key:
+        return Difference("request line", tape.key, now.key)
+    same = tape.digest and tape.digest == now.digest
+    found = None if same else body_difference(tape.request, now.request)
+    return found or sent_difference(tape, now)
+
+
+def differs_in_pairs(tape: RecordedExchange, now: RecordedExchange, earlier: Bijection) -> bool:
+    """Whether two requests are the same but for the values that the replay says it handed out.
+
+    ``earlier``: those of the requests before, against which none may be.
+    """
+    left, right = tape.exchange, now.exchange
+    asked = Request.of(plain(tape.request), tape.key), Request.of(plain(now.request), now.key)
+    sides = [(*asked, right.ask.details)]
+    if len(left.sent) != len(right.sent) and now.id.kind in MESSAGES:
+        return False
+    if now.id.kind in MESSAGES:
+        sides += [
+            (Request.of(tape.sent(number)), Request.of(now.sent(number)), right.sent[number].attributes)
+            for number in range(len(right.sent))
+        ]
+    try:
+        for before, after, at in sides:
+            pairs = pairs_of(str(at.get(a.PLAYHEAD_VOLATILE_PAIRS, "[]")))
+            if verify(before, after, pairs, earlier) is not None:
+                return False
+    except CorruptTape:
+        return False
+    return True
+
+
+def sent_difference(tape: RecordedExchange, now: RecordedExchange) -> Difference | None:
+    """How the messages differ that the program sent while the exchange went on."""
+    if now.id.kind not in MESSAGES:
+        return None
+    left, right = tape.exchange.sent, now.exchange.sent
+    for number in range(max(len(left), len(right))):
+        if number >= len(left):
+            return Difference(f"message {number + 1}", "(absent)", shown(now.sent(number)))
+        if number >= len(right):
+            return Difference(f"message {number + 1}", shown(tape.sent(number)), "(absent)")
+        found = message_difference(
+            number,
+            (tape.sent(number), left[number].attributes),
+            (now.sent(number), right[number].attributes),
+        )
+        if found is not None:
+            return found
+    return None
+
+
+class _Shelf:
+    """The recordings, found by number, id and key."""
+
+    def __init__(self, recordings: list[RecordedExchange], *, placed: bool) -> None:
+        self._recordings = recordings
+        self._placed = placed
+        self._pairs = Bijection()
+        self._by_seq = {(one.instance, one.first_seq): one for one in recordings}
+        self._by_id = {one.id: one for one in recordings}
+        self._by_key: dict[str, list[RecordedExchange]] = {}
+        for one in recordings:
+            self._by_key.setdefault(one.key, []).append(one)
+        self.used: set[int] = set()
+
+    def judge(self, now: RecordedExchange) -> Match:
+        stated = _stated(now)
+        recorded = self._by_seq.get(_origin(now))
+        if stated is Fidelity.BLOCKED or stated is Fidelity.LIVE:
+            if recorded is not None:  # it answered up to where the two parted
+                self.used.add(id(recorded))
+            return Match(now, stated, None)
+        if recorded is None and stated is None:
+            recorded = self._unstated(now)
+        if recorded is None:
+            return Match(now, Fidelity.BLOCKED, None)
+        self.used.add(id(recorded))
+        now.origin = recorded
+        difference = request_difference(recorded, now)
+        if difference is not None:
+            if differs_in_pairs(recorded, now, self._pairs):
+                return Match(now, Fidelity.VOLATILE, recorded, difference=difference)
+            return Match(now, Fidelity.CHANGED, recorded, difference=difference)
+        if self._placed and (stated is Fidelity.MOVED or recorded.id != now.id):
+            return Match(now, Fidelity.MOVED, recorded)
+        return Match(now, Fidelity.EXACT, recorded)
+
+    def _unstated(self, now: RecordedExchange) -> RecordedExchange | None:
+        same_id = self._by_id.get(now.id)
+        free = [one for one in self._by_key.get(now.key, []) if id(one) not in self.used]
+        if same_id is not None and same_id in free:
+            free.insert(0, same_id)
+        for one in free:
+            if request_difference(one, now) is None:
+                return one
+        return same_id if same_id is not None and id(same_id) not in self.used else None
+
+    def nearest(self, now: RecordedExchange) -> RecordedExchange | None:
+        """Most like ``now``: the same key counts most, the same body, the place, being unused."""
+        digest = now.digest
+        return max(
+            (one for one in self._recordings if one.id.kind == now.id.kind),
+            key=lambda one: (
+                one.key == now.key,
+                bool(digest) and one.digest == digest,
+                one.id == now.id,
+                one.id.lane == now.id.lane,
+                id(one) not in self.used,
+                -abs(one.id.ordinal - now.id.ordinal),
+            ),
+            default=None,
+        )
+
+
+def _stated(now: RecordedExchange) -> Fidelity | None:
+    exchange = now.exchange
+    if exchange.fidelity is Fidelity.BLOCKED:  # from some message on
+        return exchange.fidelity
+    stated = exchange.ask.details.get(a.PLAYHEAD_FIDELITY, exchange.head.get(a.PLAYHEAD_FIDELITY))
+    return exchange.fidelity if stated is None else Fidelity(stated)
+
+
+def _said(now: RecordedExchange) -> Difference | None:
+    """Where the replay says that a request differs first from the nearest recording."""
+    said: object = now.exchange.ask.details.get(a.PLAYHEAD_BLOCKED_DIFFERENCE)
+    if not isinstance(said, list) or len(cast("list[object]", said)) != 3:
+        return None
+    return Difference(*map(str, cast("list[object]", said)))
+
+
+def _origin(now: RecordedExchange) -> tuple[str, int]:
+    if now.exchange.origin is not None:
+        instance, seq = now.exchange.origin
+        return instance.hex(), seq
+    for at in (now.exchange.ask.details, now.exchange.head):
+        if a.PLAYHEAD_ORIGIN_SEQ in at:
+            return str(at.get(a.PLAYHEAD_ORIGIN_INSTANCE, "")), int(at[a.PLAYHEAD_ORIGIN_SEQ])
+    return "", -1

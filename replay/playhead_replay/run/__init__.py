@@ -1,0 +1,1 @@
+"""A run, put together again: its spans, steps, exchanges, command, outputs and costs."""

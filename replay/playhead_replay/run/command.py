@@ -1,0 +1,147 @@
+"""The command that was recorded, as the first fact of its tape tells it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import ScriptChanged, TapeMissing
+from playhead_semconv.facts import Fact, digest_of
+from playhead_semconv.process.kept_environment import is_let_in
+from playhead_semconv.process.moved_folders import folders_of
+from playhead_semconv.tape.protocols import Tape
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """How the recorded process was started."""
+
+    script: str
+    """Path of the script, ``-m MODULE``, or ``-c``."""
+    arguments: tuple[str, ...]
+    """As `sys.argv` has them: bytes that are no UTF-8 are lone surrogates."""
+    cwd: str
+    interpreter: str
+    """Path of the Python that ran it."""
+    python_version: str = ""
+    hash_seed: str = ""
+    """PYTHONHASHSEED, or ``random``."""
+    script_digest: str = ""
+    """BLAKE3 of the script, hex; empty where the recorder could not tell."""
+    level: str = "causal"
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+    """Variables that the recorder kept."""
+    source: str = ""
+    """The program itself, where it was given on the command line."""
+    folders: dict[str, str] = field(default_factory=dict[str, str])
+    """Where the recorded process had its things: cwd, prefix, home, …"""
+
+    @classmethod
+    def of_tape(cls, tape: Tape) -> Command:
+        """`TapeMissing` when the tape does not say how its process was started."""
+        for fact in tape.facts():
+            if fact.name == e.PLAYHEAD_PROCESS_START:
+                return cls.of_fact(fact)
+            break
+        raise TapeMissing(
+            "the run has no tape: nothing says how its process was started",
+            cause="its spans came from a program that playhead did not record",
+            hint="playhead record SCRIPT",
+        )
+
+    @classmethod
+    def of_fact(cls, fact: Fact) -> Command:
+        """From a process-start fact."""
+        return cls.of_attributes(fact.attributes)
+
+    @classmethod
+    def of_attributes(cls, at: Mapping[str, Any]) -> Command:
+        """From the ``playhead.run.*`` attributes of a process-start fact or of a run root."""
+        words = at.get(a.PLAYHEAD_RUN_ARGV, [])
+        argv = [os.fsdecode(word) if isinstance(word, bytes) else str(word) for word in words]
+        script = str(at.get(a.PLAYHEAD_RUN_SCRIPT, "") or (argv[0] if argv else ""))
+        return cls(
+            script=script,
+            arguments=tuple(argv[1:]),
+            cwd=str(at.get(a.PLAYHEAD_RUN_CWD, "")),
+            interpreter=str(at.get(a.PLAYHEAD_RUN_INTERPRETER, "")),
+            python_version=str(at.get(a.PLAYHEAD_RUN_PYTHON_VERSION, "")),
+            hash_seed=str(at.get(a.PLAYHEAD_RUN_HASH_SEED, "")),
+            script_digest=str(at.get(a.PLAYHEAD_RUN_SCRIPT_DIGEST, "")),
+            level=str(at.get(a.PLAYHEAD_RUN_LEVEL, "causal")),
+            environment=_environment(at.get(a.PLAYHEAD_RUN_ENVIRONMENT, [])),
+            source=str(at.get(a.PLAYHEAD_RUN_SOURCE, "")),
+            folders=folders_of(str(one) for one in at.get(a.PLAYHEAD_RUN_FOLDERS, [])),
+        )
+
+    def from_elsewhere(self, *, live: bool) -> Command:
+        """The same as somebody else's: it runs with the Python of here, and sets harmless variables."""
+        kept = {name: value for name, value in self.environment.items() if is_let_in(name, live=live)}
+        return replace(self, interpreter="", environment=kept)
+
+    @property
+    def is_module(self) -> bool:
+        """Whether it was started as ``-m MODULE``."""
+        return self.script.startswith("-m ")
+
+    def words(self) -> list[str]:
+        """The command line behind the interpreter."""
+        start = ["-m", self.script[3:].strip()] if self.is_module else [self.script]
+        start += [self.source] if self.source else []
+        return [*start, *self.arguments]
+
+    def shown(self) -> list[str]:
+        """The same for people, as `readable` has it."""
+        return [readable(word) for word in self.words()]
+
+    def __str__(self) -> str:
+        return shlex.join(self.shown())
+
+    def script_path(self, cwd: Path) -> Path | None:
+        """Where the script lies when the command is started in ``cwd``; None for a module."""
+        return None if self.is_module or self.source or not self.script else cwd / self.script
+
+    def require_unchanged(self, cwd: Path) -> None:
+        """`ScriptChanged` when the script in ``cwd`` is gone or is not the one that was recorded."""
+        if self.script in ("", "-", "-c") and not self.source:
+            raise ScriptChanged(
+                "the program was not a file: it was given on the command line or on stdin",
+                hint="put it into a file: playhead record SCRIPT",
+            )
+        path = self.script_path(cwd)
+        if path is None:
+            return
+        if not path.is_file():
+            raise ScriptChanged(
+                f"{self.script} is not in {cwd}",
+                hint="say where the program lies: playhead replay RUN --cwd FOLDER",
+            )
+        if self.script_digest and digest_of(path.read_bytes()).hex() != self.script_digest:
+            raise ScriptChanged(
+                f"{path.name} differs from the tape's digest",
+                cause=f"tape: {self.script_digest[:16]}, now: {digest_of(path.read_bytes()).hex()[:16]}",
+                hint="replay it all the same and see where it diverges: playhead replay RUN --force",
+            )
+
+
+def readable(word: str) -> str:
+    r"""A word of a command line for people: bytes that are no UTF-8 are spelt out.
+
+    >>> readable("x\udcff")
+    'x\\xff'
+    """
+    return word.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _environment(pairs: list[Any]) -> dict[str, str]:
+    kept: dict[str, str] = {}
+    for pair in pairs:
+        name, _, value = str(pair).partition("=")
+        kept[name] = value
+    return kept

@@ -1,0 +1,178 @@
+"""Recorded exchanges with their bytes, read from the tape when asked for."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import cast
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import TapeError
+from playhead_semconv.facts import Content, End, Exchange, ExchangeId, Part
+from playhead_semconv.tape.folds import is_inbound
+from playhead_semconv.tape.indexed_tapes import IndexedTape
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a response as the program got it."""
+
+    time_ns: int
+    data: bytes
+    """As on the wire: still content-encoded."""
+    batch: int | None
+    """The delivery it belonged to."""
+
+
+@dataclass(slots=True, eq=False)
+class RecordedExchange:
+    """One attempt at a boundary: verbatim request and response, read from the tape when asked for."""
+
+    id: ExchangeId
+    tape: IndexedTape
+    lane_name: str
+    key: str
+    """What was asked: method and URL for HTTP."""
+    digest: bytes
+    """Of the request body; empty where its bytes were not recorded."""
+    first_seq: int
+    """Number of the request fact."""
+    span_id: str
+    """The span of this attempt, 16 hex digits; empty where none was recorded."""
+    origin: RecordedExchange | None = None
+    """At replay: the recording that answered it, which holds the bytes that this one refers to."""
+
+    @property
+    def exchange(self) -> Exchange:
+        """All that the tape says of it."""
+        found = self.tape.exchange(self.id)
+        assert found is not None
+        return found
+
+    @property
+    def name(self) -> str:
+        """Lane and ordinal, e.g. ``main#4``; boundaries other than HTTP say their kind."""
+        kind = "" if self.id.kind == "http" else f"{self.id.kind}:"
+        return f"{self.lane_name}#{kind}{self.id.ordinal}"
+
+    @property
+    def instance(self) -> str:
+        """The process instance, hex."""
+        return self.tape.instance.hex()
+
+    @property
+    def end(self) -> End | None:
+        """How it ended; None: it was not answered when the tape ends."""
+        return self.exchange.end
+
+    @property
+    def request(self) -> bytes:
+        """The request body. `TapeError` where the tape does not hold it."""
+        return self._read(self.exchange.ask.body, None)
+
+    @property
+    def request_headers(self) -> list[tuple[str, str]]:
+        """In their order; credentials replaced."""
+        return _pairs(self.exchange.ask.details.get(a.PLAYHEAD_HTTP_HEADERS))
+
+    @property
+    def response_headers(self) -> list[tuple[str, str]]:
+        """In their order; empty when no response came."""
+        return _pairs(self.exchange.head.get(a.PLAYHEAD_HTTP_HEADERS))
+
+    @property
+    def status_code(self) -> int | None:
+        """HTTP status; None when no response came."""
+        status = self.exchange.head.get(a.HTTP_RESPONSE_STATUS_CODE)
+        return None if status is None else int(status)
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """The response body as it was delivered."""
+        return [
+            Chunk(
+                part.time_ns,
+                self._read(part.data, index),
+                None if part.delivery is None else part.delivery.batch,
+            )
+            for index, part in enumerate(self.exchange.parts)
+        ]
+
+    def sent(self, number: int) -> bytes:
+        """A message that the program sent, from 0."""
+        return self._read(self.exchange.sent[number].data, None)
+
+    @property
+    def response(self) -> bytes:
+        """The response body as on the wire, up to the byte it reached."""
+        return b"".join(chunk.data for chunk in self.chunks)
+
+    @property
+    def chunk_sizes(self) -> list[int]:
+        """Sizes of the chunks in bytes; needs no reading."""
+        return [part.data.size for part in self.exchange.parts]
+
+    @property
+    def has_content(self) -> bool:
+        """Whether the bytes were recorded, and not their sizes only."""
+        contents = [self.exchange.ask.body, *(part.data for part in self.exchange.parts)]
+        return all(one.digest or one.inline is not None or not one.size for one in contents)
+
+    def _read(self, content: Content, part: int | None) -> bytes:
+        try:
+            if content.size and not content.digest and content.inline is None:
+                raise TapeError("a chunk without bytes is not on the tape")
+            return self.tape.read(content)
+        except TapeError:
+            if self.origin is None:
+                raise
+        recorded = self.origin.exchange
+        if part is None:
+            return self.origin.tape.read(recorded.ask.body)
+        answered: Part = recorded.parts[part]
+        return self.origin.tape.read(answered.data)
+
+
+def lane_names(tape: IndexedTape) -> dict[int, str]:
+    """Names of the lanes that a tape declares."""
+    return {
+        fact.lane: str(fact.attributes[a.PLAYHEAD_LANE_NAME])
+        for fact in tape.named(e.PLAYHEAD_LANE)
+        if a.PLAYHEAD_LANE_NAME in fact.attributes
+    }
+
+
+def exchanges_of(tape: IndexedTape, trace_id: str = "") -> list[RecordedExchange]:
+    """What the program asked on a tape, in order. ``trace_id``: of this trace, and of none."""
+    names = lane_names(tape)
+    found: list[RecordedExchange] = []
+    for request in tape.named(e.PLAYHEAD_EXCHANGE_REQUEST):
+        id = request.exchange
+        if id is None or is_inbound(request):
+            continue
+        if trace_id and any(request.trace_id) and request.trace_id.hex() != trace_id:
+            continue
+        body = request.body
+        if body is None:  # made while it was sent
+            exchange = tape.exchange(id)
+            body = exchange.ask.body if exchange is not None else Content.chunk(b"")
+        found.append(
+            RecordedExchange(
+                id,
+                tape,
+                names.get(id.lane, f"{id.lane:016x}"),
+                sys.intern(str(request.attributes[a.PLAYHEAD_ASK_KEY])),
+                body.digest,
+                request.seq,
+                request.span_id.hex(),
+            )
+        )
+    return found
+
+
+def _pairs(flat: object) -> list[tuple[str, str]]:
+    if not isinstance(flat, list):
+        return []
+    words = [str(word) for word in cast("list[object]", flat)]
+    return list(zip(words[::2], words[1::2], strict=False))

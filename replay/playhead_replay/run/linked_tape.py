@@ -1,0 +1,157 @@
+"""The tape of a fork: what it took from its origin is read there, so that it is kept once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Protocol
+
+import msgspec
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import CorruptTape, TapeError
+from playhead_semconv.facts import Content, Exchange, ExchangeId, Fact, digest_of
+from playhead_semconv.tape.folds import fold_exchanges
+from playhead_semconv.tape.indexed_tapes import MemoryTape
+from playhead_semconv.tape.protocols import Tape
+from playhead_semconv.tape.slices import slice_of
+
+
+class Tapes(Protocol):
+    """Where tapes are; the receiver's `Store` is one."""
+
+    def tape_of(self, instance: bytes, trace_id: bytes) -> Tape:
+        """The tape of a process instance, as far as the run of a trace may need it; it may be empty."""
+        ...
+
+
+def linked(store: Tapes, tape: Tape) -> Tape:
+    """``tape``; where it is that of a fork, together with that of its origin."""
+    instance = origin_of(tape)
+    if instance is None or instance == tape.instance:
+        return tape
+    trace = _origin_trace(tape)
+    whole = linked(store, store.tape_of(instance, trace))
+    return LinkedTape(tape, slice_of(whole, trace))
+
+
+def _origin_trace(tape: Tape) -> bytes:
+    """Of the run that was forked, which may be a part of its process."""
+    for fact in tape.facts():
+        origin = str(fact.attributes.get(a.PLAYHEAD_RUN_ORIGIN, ""))
+        return bytes.fromhex(origin.partition("-")[0])
+    return b""
+
+
+def origin_of(tape: Tape) -> bytes | None:
+    """The process whose tape answered at first, where ``tape`` is that of a fork or a resume."""
+    start = next(tape.facts(), None)
+    if start is None or start.attributes.get(a.PLAYHEAD_RUN_MODE) not in ("fork", "resume"):
+        return None
+    try:
+        return bytes.fromhex(str(start.attributes.get(a.PLAYHEAD_ORIGIN_INSTANCE, ""))) or None
+    except ValueError:
+        return None
+
+
+class LinkedTape:
+    """The tape of a fork and that of its origin, as one: nothing is missing from it."""
+
+    def __init__(self, tape: Tape, origin: Tape) -> None:
+        """``origin``: whole, where it is a fork itself."""
+        self._tape = tape
+        self._origin = origin
+        self._whole: dict[bytes, bytes] = {}
+
+    @property
+    def instance(self) -> bytes:
+        """Whose facts these are."""
+        return self._tape.instance
+
+    def facts(self, after: int = -1) -> Iterator[Fact]:
+        """Facts with ``seq > after``, ascending."""
+        return self._filled.facts(after)
+
+    def read(self, content: Content) -> bytes:
+        """The bytes of a content of this tape. `TapeError` if they are not there."""
+        data = self._whole.get(content.digest) if content.digest else None
+        if data is None:
+            data = self._read(content)
+            if content.digest:
+                self._whole[content.digest] = data
+        return data
+
+    def _read(self, content: Content) -> bytes:
+        for tape in (self._filled, self._tape):
+            try:
+                return tape.read(content)
+            except TapeError:
+                continue
+        known = content if content.base is not None else self._extensions.get(content.digest)
+        if known is None or known.base is None or known.inline is None:
+            return self._origin.read(content)
+        # What went on from a body of the origin.
+        data = self.read(Content(known.base, -1))[: known.base_bytes] + known.inline
+        if digest_of(data) != known.digest:
+            raise CorruptTape(f"content {known.digest.hex()[:16]} differs from its digest")
+        return data
+
+    @cached_property
+    def _extensions(self) -> dict[bytes, Content]:
+        bodies = (fact.body for fact in self._tape.facts())
+        return {body.digest: body for body in bodies if body is not None and body.base is not None}
+
+    def exchange(self, id: ExchangeId) -> Exchange | None:
+        """One exchange; None where it is not on this tape."""
+        return self._exchanges.get(id)
+
+    @cached_property
+    def _exchanges(self) -> dict[ExchangeId, Exchange]:
+        return fold_exchanges(self.facts())
+
+    @cached_property
+    def _filled(self) -> MemoryTape:
+        return MemoryTape(self._fill(), self.instance)
+
+    def _fill(self) -> Iterator[Fact]:
+        answers: dict[ExchangeId, tuple[Exchange, int]] = {}
+        for fact in self._tape.facts():
+            at, body = fact.attributes, fact.body
+            if fact.name == e.PLAYHEAD_EXCHANGE_REQUEST and a.PLAYHEAD_ORIGIN_SEQ in at:
+                found = self._recordings.get(int(at[a.PLAYHEAD_ORIGIN_SEQ]))
+                if found is not None and fact.exchange is not None:
+                    answers[fact.exchange] = found, 0
+            if body is not None and body.size and body.inline is None and body.base is None:
+                if body.digest:
+                    fact = self._with(fact, body)
+                elif fact.exchange in answers and fact.name == e.PLAYHEAD_EXCHANGE_DATA:
+                    fact = self._with_part(fact, answers)
+            yield fact
+
+    def _with(self, fact: Fact, body: Content) -> Fact:
+        known = self._contents.get(body.digest)
+        return fact if known is None else msgspec.structs.replace(fact, body=known)
+
+    def _with_part(self, fact: Fact, answers: dict[ExchangeId, tuple[Exchange, int]]) -> Fact:
+        assert fact.exchange is not None
+        recorded, number = answers[fact.exchange]
+        answers[fact.exchange] = recorded, number + 1
+        if number >= len(recorded.parts):
+            return fact
+        data = self._origin.read(recorded.parts[number].data)
+        return msgspec.structs.replace(fact, body=Content(b"", len(data), data))
+
+    @cached_property
+    def _recordings(self) -> dict[int, Exchange]:
+        return {one.first_seq: one for one in fold_exchanges(self._origin.facts()).values()}
+
+    @cached_property
+    def _contents(self) -> dict[bytes, Content]:
+        """How the origin holds its contents: those that rest on others rest on them here, too."""
+        held: dict[bytes, Content] = {}
+        for fact in self._origin.facts():
+            body = fact.body
+            if body is not None and body.digest and (body.inline is not None or body.base is not None):
+                held.setdefault(body.digest, body)
+        return held

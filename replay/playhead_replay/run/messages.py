@@ -1,0 +1,111 @@
+"""The messages of a call, typed: from its span; what that left out is derived from its exchange."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from playhead_replay.run.exchanges import RecordedExchange
+from playhead_semconv import attributes as a
+from playhead_semconv.errors import TapeError
+from playhead_semconv.genai.messages import (
+    InputMessage,
+    OutputMessage,
+    Part,
+    ToolDefinition,
+    read_input_messages,
+    read_output_messages,
+    read_parts,
+    read_tool_definitions,
+)
+from playhead_semconv.genai.other_conventions import attributes_in_our_words
+from playhead_semconv.wire import CONTENT_ATTRIBUTES, DIALECTS, WireResponse, derive, wire_of
+
+
+@dataclass(slots=True)
+class Messages:
+    """What a call said and was told."""
+
+    system: list[Part] = field(default_factory=list[Part])
+    input: list[InputMessage] = field(default_factory=list[InputMessage])
+    output: list[OutputMessage] = field(default_factory=list[OutputMessage])
+    tools: list[ToolDefinition] = field(default_factory=list[ToolDefinition])
+
+
+READERS: dict[str, tuple[str, Any]] = {
+    a.GEN_AI_SYSTEM_INSTRUCTIONS: ("system", read_parts),
+    a.GEN_AI_INPUT_MESSAGES: ("input", read_input_messages),
+    a.GEN_AI_OUTPUT_MESSAGES: ("output", read_output_messages),
+    a.GEN_AI_TOOL_DEFINITIONS: ("tools", read_tool_definitions),
+}
+
+
+def messages_of(attributes: Mapping[str, Any], exchanges: Sequence[RecordedExchange]) -> Messages:
+    """The messages of a call with these span attributes and attempts.
+
+    Content that the span left out, or never got because the program died, is derived from the exchange
+    that the span refers to, else from the last attempt.
+    """
+    said = attributes.get(a.PLAYHEAD_DERIVED)
+    missing: Sequence[str] = [
+        *(
+            name
+            for name in cast(list[Any], said if isinstance(said, list) else ())
+            if name in CONTENT_ATTRIBUTES
+        ),
+        *(name for name in CONTENT_ATTRIBUTES if f"{name}_ref" in attributes),
+    ]
+    if not any(name in attributes for name in CONTENT_ATTRIBUTES):
+        missing = missing or CONTENT_ATTRIBUTES
+    if missing and exchanges:
+        derived = derived_attributes(attributes, _referred(attributes, exchanges))
+        attributes = {**{name: derived[name] for name in missing if name in derived}, **attributes}
+    return read_messages(attributes)
+
+
+def read_messages(attributes: Mapping[str, Any]) -> Messages:
+    """The messages among a span's attributes, JSON text or structured, or as a dialect spells them.
+
+    What is none of it is left out.
+    """
+    attributes = {**attributes_in_our_words(attributes), **attributes}
+    found = Messages()
+    for name, (place, read) in READERS.items():
+        value = attributes.get(name)
+        if value is not None:
+            try:
+                setattr(found, place, read(value))
+            except (ValueError, RecursionError):
+                continue
+    return found
+
+
+def derived_attributes(attributes: Mapping[str, Any], exchange: RecordedExchange) -> dict[str, Any]:
+    """What an exchange says, as attributes of a span; empty where its dialect or bytes are unknown."""
+    method, _, url = exchange.key.partition(" ")
+    wire = str(attributes.get(a.PLAYHEAD_WIRE) or wire_of(method, url) or "")
+    if wire not in DIALECTS:
+        return {}
+    try:
+        return dict(derive(wire, exchange.request, response_of(exchange)).attributes)
+    except TapeError:
+        return {}
+
+
+def response_of(exchange: RecordedExchange) -> WireResponse:
+    """What was answered, for `playhead_semconv.wire.derive`. `TapeError` where the tape lacks it."""
+    return WireResponse(
+        exchange.status_code,
+        exchange.response_headers,
+        [chunk.data for chunk in exchange.chunks],
+        complete=exchange.end is not None and exchange.end.how == "complete",
+    )
+
+
+def _referred(attributes: Mapping[str, Any], exchanges: Sequence[RecordedExchange]) -> RecordedExchange:
+    reference = str(attributes.get(a.PLAYHEAD_EXCHANGE_REF, ""))
+    for exchange in exchanges:
+        if reference == f"{exchange.instance}/{exchange.exchange.id}":
+            return exchange
+    return exchanges[-1]

@@ -1,0 +1,133 @@
+"""What a process put out: its streams, its effects on the world, and how it ended."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.facts import Content, ErrorRecord, Fact
+from playhead_semconv.process.module_coverage import REPEATED, UNHELD
+from playhead_semconv.tape.folds import end_of
+from playhead_semconv.tape.indexed_tapes import IndexedTape
+
+STREAMS = ("stdout", "stderr")
+
+PIECES_A_LINE = 8
+"""In how many pieces a line is written, at most, where only the last lines are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a process ended in order."""
+
+    code: int | None
+    error: ErrorRecord | None
+    """The exception that left the program."""
+    time_ns: int
+
+    def __str__(self) -> str:
+        if self.error is not None and self.error.qualname != "SystemExit":
+            return f"{self.error.qualname}: {self.error.message}"
+        return "unknown" if self.code is None else str(self.code)
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Something done to the world that is not a stream."""
+
+    kind: str
+    target: str
+    seq: int
+    content: Content | None
+    tape: IndexedTape = field(compare=False, repr=False)
+
+    digest: str = ""
+    """Of a content that is not kept."""
+
+    @property
+    def body(self) -> bytes:
+        """What was written, sent, …; empty where the tape does not hold it."""
+        return b"" if self.content is None else self.tape.read(self.content)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.target}"
+
+
+@dataclass(slots=True)
+class Stream:
+    """What was written to stdout or stderr, in pieces."""
+
+    pieces: list[tuple[int, bytes]] = field(default_factory=list[tuple[int, bytes]])
+    """Sequence number of the fact and its bytes."""
+
+    @property
+    def data(self) -> bytes:
+        """All of it."""
+        return b"".join(piece for _, piece in self.pieces)
+
+    def seq_at(self, offset_bytes: int) -> int | None:
+        """The fact that wrote the byte at ``offset_bytes``; None behind the end."""
+        for seq, piece in self.pieces:
+            if offset_bytes < len(piece):
+                return seq
+            offset_bytes -= len(piece)
+        return None
+
+
+@dataclass(slots=True)
+class Outputs:
+    """Everything a process put out."""
+
+    stdout: Stream = field(default_factory=Stream)
+    stderr: Stream = field(default_factory=Stream)
+    effects: list[Effect] = field(default_factory=list[Effect])
+    exit: Exit | None = None
+    """None: the process did not end in order."""
+
+    @classmethod
+    def of_tape(cls, tape: IndexedTape) -> Outputs:
+        """The fold of the effect and exit facts of a tape."""
+        found = cls()
+        for fact in tape.named(e.PLAYHEAD_EFFECT, e.PLAYHEAD_PROCESS_EXIT):
+            if fact.name == e.PLAYHEAD_EFFECT:
+                found._take(fact, tape)
+            else:
+                found.exit = _exit_of(fact)
+        return found
+
+    @staticmethod
+    def exit_of(tape: IndexedTape) -> Exit | None:
+        """How the process of a tape ended; reads no content."""
+        ends = list(tape.named(e.PLAYHEAD_PROCESS_EXIT))
+        return _exit_of(ends[-1]) if ends else None
+
+    @staticmethod
+    def last_of_stderr(tape: IndexedTape, lines: int) -> list[str]:
+        """The last lines that a process wrote to stderr, as far as they are recorded."""
+        last: deque[Content] = deque(maxlen=lines * PIECES_A_LINE)
+        for fact in tape.named(e.PLAYHEAD_EFFECT):
+            if fact.attributes.get(a.PLAYHEAD_EFFECT_KIND) == "stderr" and fact.body is not None:
+                last.append(fact.body)
+        written = b"".join(tape.read(one) for one in last).decode("utf-8", "replace")
+        return [line for line in written.splitlines() if line.strip()][-lines:]
+
+    def _take(self, fact: Fact, tape: IndexedTape) -> None:
+        kind = str(fact.attributes.get(a.PLAYHEAD_EFFECT_KIND, ""))
+        target = str(fact.attributes.get(a.PLAYHEAD_EFFECT_TARGET, ""))
+        content = fact.body
+        if content is not None and content.digest and content.base is None:
+            content = Content(content.digest, content.size)
+        digest = str(fact.attributes.get(a.PLAYHEAD_FILE_DIGEST, ""))
+        effect = Effect(kind, target, fact.seq, content, tape, digest)
+        if kind in STREAMS:
+            stream = self.stdout if kind == "stdout" else self.stderr
+            stream.pieces.append((fact.seq, effect.body))
+        elif kind not in (UNHELD, REPEATED):
+            self.effects.append(effect)
+
+
+def _exit_of(fact: Fact) -> Exit:
+    code = fact.attributes.get(a.PLAYHEAD_PROCESS_EXIT_CODE)
+    return Exit(None if code is None else int(code), end_of(fact).error, fact.time_ns)

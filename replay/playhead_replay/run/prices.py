@@ -1,0 +1,98 @@
+"""What calls cost, by the prices of `genai-prices`: by provider, model, kind of token and date.
+
+Input tokens include the cached ones and output tokens those of reasoning, as the GenAI conventions have
+it; each kind is counted at its own price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+from playhead_semconv import attributes as a
+from playhead_semconv.untrusted.counts import count_in
+
+KINDS = {
+    "input_tokens": a.GEN_AI_USAGE_INPUT_TOKENS,
+    "output_tokens": a.GEN_AI_USAGE_OUTPUT_TOKENS,
+    "cache_read_tokens": a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
+    "cache_write_tokens": a.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS,
+    "input_audio_tokens": a.GEN_AI_USAGE_AUDIO_INPUT_TOKENS,
+    "output_audio_tokens": a.GEN_AI_USAGE_AUDIO_OUTPUT_TOKENS,
+}
+
+
+FREE = ":free"
+"""Behind a model that a gateway gives away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of several calls."""
+
+    usd: Decimal = Decimal(0)
+    unpriced: tuple[str, ...] = ()
+    """Models that used tokens and have no known price: the sum is without them."""
+
+    def __str__(self) -> str:
+        """``$0.09``; ``$0.09+`` where some of it has no known price; empty where nothing has."""
+        if self.unpriced and not self.usd:
+            return ""
+        small = 0 < self.usd < Decimal("0.01")
+        places = 1 - self.usd.adjusted() if small else 2
+        return f"${self.usd:.{places}f}{'+' if self.unpriced else ''}"
+
+
+def cost_of(calls: Iterable[tuple[Mapping[str, Any], int]]) -> Cost:
+    """The cost of calls: the attributes of each span, and when it began in ns since the epoch."""
+    total, unpriced = Decimal(0), dict[str, None]()
+    for attributes, began_ns in calls:
+        if not any(count_in(attributes, name) for name in KINDS.values()):
+            continue
+        price = price_of(attributes, began_ns)
+        if price is None:
+            unpriced[_models(attributes)[0]] = None
+        else:
+            total += price
+    return Cost(total, tuple(unpriced))
+
+
+def price_of(attributes: Mapping[str, Any], began_ns: int) -> Decimal | None:
+    """US dollars of one call; None where its model has no known price."""
+    from genai_prices import Usage, calc_price  # it reads its tables when it is imported
+
+    counts = {kind: used for kind, name in KINDS.items() if (used := count_in(attributes, name))}
+    cached = counts.get("cache_read_tokens", 0) + counts.get("cache_write_tokens", 0)
+    if counts.get("input_tokens", 0) < cached:  # as a provider counts that tells them apart
+        counts["input_tokens"] = counts.get("input_tokens", 0) + cached
+    provider = str(attributes.get(a.GEN_AI_PROVIDER_NAME, ""))
+    for model in _spellings(_models(attributes)):
+        for where in (provider, None):
+            try:
+                found = calc_price(
+                    Usage(**counts),
+                    model,
+                    provider_id=where,
+                    genai_request_timestamp=datetime.fromtimestamp(began_ns / 1e9, UTC),
+                )
+            except (LookupError, ValueError):
+                continue
+            return found.total_price
+    return None
+
+
+def _models(attributes: Mapping[str, Any]) -> list[str]:
+    names = (a.GEN_AI_RESPONSE_MODEL, a.GEN_AI_REQUEST_MODEL)
+    return [str(attributes[name]) for name in names if attributes.get(name)] or ["(no model)"]
+
+
+def _spellings(models: Iterable[str]) -> Iterator[str]:
+    """Each as it is, and without what gateways write before it: ``openai/``, ``…/models/``."""
+    for model in models:
+        yield model
+        bare = model.rpartition("/")[2]
+        if bare != model and not bare.endswith(FREE):
+            yield bare

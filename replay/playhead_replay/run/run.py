@@ -1,0 +1,495 @@
+"""A run, put together again from its stored spans and its tape.
+
+>>> from playhead_replay import Run, read_tape_file
+>>> recorded = read_tape_file(example_tape)
+>>> run = Run.of_tape(recorded.tape, recorded.spans)
+>>> run.status, [(step.number, step.span.name) for step in run.steps]
+('success', [(1, 'chat gpt-4o')])
+>>> [exchange] = run.exchanges
+>>> exchange.name, exchange.status_code, exchange.request
+('main#0', 200, b'{"model":"gpt-4o"}')
+>>> [len(chunk.data) for chunk in exchange.chunks]
+[5, 7]
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
+
+from google.protobuf.message import DecodeError
+
+from playhead_replay.run.command import Command
+from playhead_replay.run.exchanges import RecordedExchange, exchanges_of
+from playhead_replay.run.inbound_requests import InboundRequest, requests_of
+from playhead_replay.run.linked_tape import linked
+from playhead_replay.run.messages import Messages, messages_of
+from playhead_replay.run.outputs import Outputs
+from playhead_replay.run.prices import Cost, cost_of
+from playhead_replay.run.spans import Span, grow, spans_of
+from playhead_replay.run.states import State, states_of
+from playhead_replay.run.steps import Step, number_steps
+from playhead_replay.run.unnamed_calls import tell_calls
+from playhead_replay.tape_files.tape_file import laid_out
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.custody.number_ranges import without
+from playhead_semconv.errors import CorruptTape, TapeMissing
+from playhead_semconv.facts import Content
+from playhead_semconv.tape.indexed_tapes import IndexedTape
+from playhead_semconv.tape.protocols import Tape
+from playhead_semconv.tape.slices import AGED_OUT, SlicedTape, served, slice_of, without_parts
+from playhead_semconv.tape.span_starts import TELL_STARTS
+from playhead_semconv.untrusted.counts import count_in
+
+
+class SummaryLike(Protocol):
+    """What a store says of a run."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def trace_id(self) -> str: ...  # noqa: D102
+    @property
+    def agent(self) -> str: ...  # noqa: D102
+    @property
+    def status(self) -> str: ...  # noqa: D102
+    @property
+    def started_ns(self) -> int: ...  # noqa: D102
+    @property
+    def ended_ns(self) -> int | None: ...  # noqa: D102
+    @property
+    def instances(self) -> Sequence[str]: ...  # noqa: D102
+    @property
+    def mode(self) -> str: ...  # noqa: D102
+    @property
+    def origin(self) -> str: ...  # noqa: D102
+
+
+class StoredSpanLike(Protocol):
+    """A stored span."""
+
+    @property
+    def otlp(self) -> bytes:
+        """OTLP `ResourceSpans` bytes of this span alone."""
+        ...
+
+
+class StoreLike(Protocol):
+    """The part of a store that a run is read from; the receiver's `Store` is one."""
+
+    def resolve(self, name: str) -> SummaryLike:
+        """A run by name or trace id. `RunUnknown` where there is none."""
+        ...
+
+    def spans(self, trace_id: bytes) -> Iterator[StoredSpanLike]:
+        """Finished spans of a trace."""
+        ...
+
+    def tape_of(self, instance: bytes, trace_id: bytes) -> Tape:
+        """The tape of a process instance, as far as the run of a trace may need it."""
+        ...
+
+
+@runtime_checkable
+class AgedTape(Protocol):
+    """A tape of which something may have aged out."""
+
+    def aged(self) -> list[tuple[int, int]]:
+        """Ranges of numbers, first and last included."""
+        ...
+
+
+class HeldTape(IndexedTape):
+    """A tape whose facts are copied from their store once; its content is read there when asked for."""
+
+    def __init__(self, tape: Tape) -> None:
+        self._tape = tape
+        self._aged = tape.aged() if isinstance(tape, AgedTape) else []
+        super().__init__(laid_out(tape.facts()), tape.instance)
+
+    def aged(self) -> list[tuple[int, int]]:
+        """Ranges of numbers whose facts have aged out of the store; they are no gaps."""
+        return self._aged
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """Missing ranges of sequence numbers, first and last included."""
+        return list(without(super().gaps(), self._aged))
+
+    def read(self, content: Content) -> bytes:
+        """The bytes of a content of this tape."""
+        return self._tape.read(content)
+
+
+def held(tape: Tape) -> IndexedTape:
+    """``tape`` with its facts at hand."""
+    return tape if isinstance(tape, IndexedTape) else HeldTape(tape)
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Facts that are missing from a tape."""
+
+    instance: str
+    first: int
+    last: int
+    """Number of the last missing fact, included."""
+    reason: str = ""
+
+    def __str__(self) -> str:
+        count = self.last - self.first + 1
+        reason = f" ({self.reason})" if self.reason else ""
+        return f"{count} fact{'s' if count > 1 else ''} missing: {self.first} to {self.last}{reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of a run: the sum over its calls."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+COUNTS = (
+    a.GEN_AI_USAGE_INPUT_TOKENS,
+    a.GEN_AI_USAGE_OUTPUT_TOKENS,
+    a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS,
+    a.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS,
+)
+"""What `Usage` adds up, in its order."""
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCheck:
+    """A check function that failed at a span."""
+
+    name: str
+    span: str
+    """Name of the span."""
+    said: str
+    """Why it failed."""
+    step: int | None
+    """The step that the span is or belongs to; None where it is none."""
+    seq: int
+
+
+NONSENSE = (
+    ArithmeticError,
+    AttributeError,
+    DecodeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What facts and spans raise that fit together in no way."""
+
+CHECK_WORDS = (a.PLAYHEAD_CHECK_NAME, a.PLAYHEAD_SPAN_NAME, a.PLAYHEAD_CHECK_SAID)
+
+
+@dataclass(slots=True)
+class Run:
+    """One execution of an agent."""
+
+    name: str
+    """``refund-7``; the trace id where no store gave a name."""
+    trace_id: str
+    agent: str
+    status: str
+    """running, success, failure, partial or interrupted."""
+    mode: str
+    origin: str
+    started_ns: int
+    ended_ns: int | None
+    """Last sign of life where it was interrupted; None while it runs."""
+    roots: list[Span]
+    """The tree of spans, finished and pending."""
+    steps: list[Step]
+    exchanges: list[RecordedExchange]
+    """In order of their requests, process by process."""
+    tapes: list[IndexedTape]
+    """One per process instance, in order of their start."""
+    gaps: list[Gap] = field(default_factory=list[Gap])
+
+    @classmethod
+    def load(cls, store: StoreLike, trace_id: str) -> Run:
+        """The run of a trace id (or of any name that ``store`` resolves). `RunUnknown`."""
+        summary = store.resolve(trace_id)
+        trace = bytes.fromhex(summary.trace_id)
+        tapes = [
+            slice_of(held(linked(store, store.tape_of(instance, trace))), trace)
+            for instance in without_parts([bytes.fromhex(one) for one in summary.instances], trace)
+        ]
+        tapes.sort(key=_rank)
+        finished = [
+            span
+            for stored in store.spans(bytes.fromhex(summary.trace_id))
+            for span in spans_of(stored.otlp)
+        ]
+        run = cls._of(tapes, finished, summary.trace_id)
+        run.name, run.agent = summary.name, summary.agent
+        run.status, run.mode, run.origin = summary.status, summary.mode, summary.origin
+        run.started_ns, run.ended_ns = summary.started_ns, summary.ended_ns
+        return run
+
+    @classmethod
+    def of_tape(cls, tape: Tape, spans: Iterable[bytes] = (), name: str = "") -> Run:
+        """The run on one tape, with its finished spans where they are known."""
+        return cls.of_tapes([tape], spans, name)
+
+    @classmethod
+    def of_tapes(cls, tapes: Sequence[Tape], spans: Iterable[bytes] = (), name: str = "") -> Run:
+        """The run that began on the first of ``tapes``, with its finished spans where they are known.
+
+        `CorruptTape` where they are none that playhead has written.
+        """
+        at_hand = [held(tape) for tape in tapes]
+        try:
+            finished = [span for otlp in spans for span in spans_of(otlp)]
+            trace_id = _trace_of(at_hand).hex() or (finished[0].trace_id if finished else "")
+            run = cls._of(at_hand, finished, trace_id)
+        except NONSENSE as problem:
+            raise CorruptTape(
+                f"{name or 'the tape'} holds what no version of playhead writes",
+                cause=f"{type(problem).__name__}: {problem}",
+            ) from problem
+        run.name = name or trace_id or (at_hand[0].instance.hex() if at_hand else "")
+        return run
+
+    @classmethod
+    def _of(cls, tapes: list[IndexedTape], finished: list[Span], trace_id: str) -> Run:
+        roots = grow(
+            (span for span in finished if span.trace_id == trace_id),
+            (
+                fact
+                for tape in tapes
+                for fact in tape.named(*TELL_STARTS)
+                if fact.trace_id.hex() == trace_id
+            ),
+        )
+        exchanges = [recorded for tape in tapes for recorded in exchanges_of(tape, trace_id)]
+        status, mode, origin, agent = "success", "record", "", ""
+        started_ns, ended_ns = 0, None
+        times = array("q", (fact.time_ns for tape in tapes for fact in tape.facts()))
+        times.extend(time for span in finished for time in (span.started_ns, span.ended_ns or 0))
+        if times:
+            started_ns, ended_ns = min(times), max(times)
+        if tapes:
+            at = next(tapes[0].facts()).attributes if len(tapes[0]) else {}
+            mode = str(at.get(a.PLAYHEAD_RUN_MODE, "record"))
+            origin = str(at.get(a.PLAYHEAD_RUN_ORIGIN, ""))
+            agent = str(at.get(a.PLAYHEAD_RUN_AGENT, ""))
+            status = _status_of(tapes[0])
+        gaps = [gap for tape in tapes for gap in gaps_of(tape)]
+        steps = number_steps(roots)
+        tell_calls(steps, exchanges)
+        return cls(
+            trace_id,
+            trace_id,
+            agent,
+            status,
+            mode,
+            origin,
+            started_ns,
+            ended_ns,
+            roots,
+            steps,
+            exchanges,
+            tapes,
+            gaps,
+        )
+
+    @property
+    def lost(self) -> list[Gap]:
+        """Those of its gaps that are a loss."""
+        return [gap for gap in self.gaps if gap.reason != AGED_OUT]
+
+    @property
+    def aged_out(self) -> int:
+        """How many facts are not kept any more, as a service did them for no request."""
+        return sum(gap.last - gap.first + 1 for gap in self.gaps if gap.reason == AGED_OUT)
+
+    @property
+    def tape(self) -> IndexedTape:
+        """The tape of the process that the run began in. `TapeMissing` where none was recorded."""
+        for tape in self.tapes:
+            if len(tape):
+                return tape
+        raise TapeMissing(
+            f"{self.name} has no tape: only its spans were recorded",
+            hint="record it with its tape: playhead record SCRIPT",
+        )
+
+    @property
+    def command(self) -> Command:
+        """How it was started. `TapeMissing` where no tape was recorded."""
+        return Command.of_tape(self.tape)
+
+    @property
+    def outputs(self) -> Outputs:
+        """What its first process put out, of one that serves for its requests. `TapeMissing`."""
+        return Outputs.of_tape(served(self.tape) if self.requests else self.tape)
+
+    @property
+    def requests(self) -> list[InboundRequest]:
+        """What came to its first process; empty where the run is the process itself."""
+        return requests_of(self.tape)
+
+    @property
+    def spans(self) -> list[Span]:
+        """All spans, depth first, in order of start."""
+        return [span for root in self.roots for span in root.walk()]
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of all its calls, but for those that a fork or a resume has from its tape."""
+        return _sum_of(step for step in self.calls if not _played(step.span))
+
+    @property
+    def played_usage(self) -> Usage:
+        """Tokens of the calls that a fork or a resume has from its tape: its origin used them."""
+        return _sum_of(step for step in self.calls if _played(step.span))
+
+    @property
+    def calls(self) -> list[Step]:
+        """Steps that used tokens, without those that only tell what the steps inside them used."""
+        return [step for step in self.steps if _used(step.span) and not _used_inside(step.span)]
+
+    @property
+    def cost(self) -> Cost:
+        """What all its calls cost, but for those that a fork or a resume has from its tape."""
+        return cost_of(
+            (step.span.attributes, step.span.started_ns) for step in self.calls if not _played(step.span)
+        )
+
+    @property
+    def errors(self) -> list[Step]:
+        """Steps that failed."""
+        return [step for step in self.steps if step.span.failed]
+
+    @property
+    def failed_checks(self) -> list[FailedCheck]:
+        """Check functions that failed, in order."""
+        found: list[FailedCheck] = []
+        for tape in self.tapes:
+            for fact in tape.facts():
+                if fact.name == e.PLAYHEAD_CHECK:
+                    name, span, said = (str(fact.attributes.get(word, "")) for word in CHECK_WORDS)
+                    step = self.step_of(fact.span_id.hex())
+                    number = None if step is None else step.number
+                    found.append(FailedCheck(name, span, said, number, fact.seq))
+        return found
+
+    @property
+    def states(self) -> list[State]:
+        """What its processes said of their state, in order."""
+        return [state for tape in self.tapes for state in states_of(tape, self.steps)]
+
+    def step(self, number: int) -> Step | None:
+        """The step of that number, from 1."""
+        return self.steps[number - 1] if 0 < number <= len(self.steps) else None
+
+    def step_of(self, span_id: str) -> Step | None:
+        """The step that a span is, or that encloses it."""
+        for step in self.steps:
+            if span_id in self._own_spans(step):
+                return step
+        return None
+
+    def exchanges_of(self, step: Step) -> list[RecordedExchange]:
+        """The attempts of a step, in order of their requests."""
+        own = self._own_spans(step)
+        return [
+            exchange
+            for exchange in self.exchanges
+            # A process that an SDK starts while it asks is no attempt.
+            if exchange.span_id in own and exchange.id.kind != "process"
+        ]
+
+    def messages(self, step: Step) -> Messages:
+        """What the call of a step said and was told."""
+        return messages_of(step.span.attributes, self.exchanges_of(step))
+
+    def step_numbers(self) -> dict[tuple[str, str], int]:
+        """Step numbers by process instance and exchange id."""
+        owners = {span_id: step.number for step in self.steps for span_id in self._own_spans(step)}
+        return {
+            (exchange.instance, str(exchange.id)): owners[exchange.span_id]
+            for exchange in self.exchanges
+            if exchange.span_id in owners
+        }
+
+    @staticmethod
+    def _own_spans(step: Step) -> set[str]:
+        return {step.span.span_id, *(attempt.span_id for attempt in step.attempts)}
+
+
+def _status_of(tape: IndexedTape) -> str:
+    came = requests_of(tape)
+    if came:
+        if any(one.exchange.end is None for one in came):
+            return "interrupted"
+        return "failure" if any(one.failed for one in came) else "success"
+    ended = Outputs.exit_of(tape)
+    return "interrupted" if ended is None else "failure" if ended.code else "success"
+
+
+def _trace_of(tapes: Sequence[IndexedTape]) -> bytes:
+    """Of the request that the first tape is about, else of the process that began it."""
+    came = [one.exchange.trace_id for tape in tapes[:1] for one in requests_of(tape)]
+    traces = (fact.trace_id for tape in tapes for fact in tape.facts() if any(fact.trace_id))
+    return next((one for one in came if any(one)), b"") or next(traces, b"")
+
+
+def trace_of(tapes: Sequence[IndexedTape], spans: Sequence[bytes]) -> str:
+    """The trace id of the run that these are of, hex; empty where nothing says it."""
+    found = _trace_of(tapes).hex()
+    return found or next((span.trace_id for otlp in spans for span in spans_of(otlp)), "")
+
+
+def _rank(tape: IndexedTape) -> int:
+    """A process that nobody started comes first, then what was served, then children of these."""
+    start = next(tape.facts(), None)
+    if start is None or start.attributes.get(a.PLAYHEAD_PROCESS_PARENT_INSTANCE):
+        return 1 if isinstance(tape, SlicedTape) else 2
+    return 1 if isinstance(tape, SlicedTape) else 0
+
+
+def _sum_of(calls: Iterable[Step]) -> Usage:
+    totals = [0, 0, 0, 0]
+    for step in calls:
+        for index, name in enumerate(COUNTS):
+            totals[index] += count_in(step.span.attributes, name)
+    return Usage(*totals)
+
+
+def _played(span: Span) -> bool:
+    return a.PLAYHEAD_FIDELITY in span.attributes
+
+
+def _used(span: Span) -> bool:
+    counts = (a.GEN_AI_USAGE_INPUT_TOKENS, a.GEN_AI_USAGE_OUTPUT_TOKENS)
+    return any(count_in(span.attributes, name) for name in counts)
+
+
+def _used_inside(span: Span) -> bool:
+    return any(_used(one) for child in span.children for one in child.walk())
+
+
+def gaps_of(tape: IndexedTape) -> list[Gap]:
+    """What is missing from a tape: holes in the numbers, and a tail that was announced and is absent."""
+    missing = tape.gaps()
+    announced = -1
+    reasons: dict[int, str] = {}
+    for fact in tape.named(e.PLAYHEAD_PROCESS_HEARTBEAT, e.PLAYHEAD_PROCESS_EXIT, e.PLAYHEAD_GAP):
+        announced = max(announced, int(fact.attributes.get(a.PLAYHEAD_PROCESS_LAST_SEQ, -1)))
+        if fact.name == e.PLAYHEAD_GAP:
+            first = int(fact.attributes[a.PLAYHEAD_GAP_FIRST])
+            reasons[first] = str(fact.attributes.get(a.PLAYHEAD_GAP_REASON, ""))
+    if announced > tape.last_seq:
+        missing.append((tape.last_seq + 1, announced))
+    return [Gap(tape.instance.hex(), first, last, reasons.get(first, "")) for first, last in missing]

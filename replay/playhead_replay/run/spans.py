@@ -1,0 +1,176 @@
+"""Spans as they are stored (OTLP bytes) or as their start was recorded (facts), in one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+from urllib.parse import SplitResult, urlsplit
+
+from opentelemetry.proto.trace.v1 import trace_pb2
+
+from playhead_semconv import attributes as a
+from playhead_semconv.facts import Fact
+from playhead_semconv.genai.other_conventions import attributes_in_our_words
+from playhead_semconv.otlp import attributes_of
+from playhead_semconv.tape.span_starts import starts_among
+
+KIND_INTERNAL, KIND_SERVER, KIND_CLIENT = 1, 2, 3
+"""Span kinds, as in OTLP."""
+
+SpanStatus: TypeAlias = Literal["unset", "ok", "error"]
+_STATUS: tuple[SpanStatus, ...] = ("unset", "ok", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class SpanEvent:
+    """An event of a span, e.g. ``exception``."""
+
+    name: str
+    time_ns: int
+    attributes: dict[str, Any]
+
+
+@dataclass(slots=True, eq=False)
+class Span:
+    """One span of a run, with its place in the tree."""
+
+    trace_id: str
+    """32 hex digits."""
+    span_id: str
+    """16 hex digits."""
+    parent_id: str
+    """16 hex digits; empty for a root."""
+    name: str
+    kind: int
+    started_ns: int
+    ended_ns: int | None
+    """None: it has started and nothing is known of its end."""
+    attributes: dict[str, Any]
+    status: SpanStatus = "unset"
+    status_message: str = ""
+    events: list[SpanEvent] = field(default_factory=list[SpanEvent])
+    resource: dict[str, Any] = field(default_factory=dict[str, Any])
+    links: list[str] = field(default_factory=list[str])
+    """Trace ids of linked spans, hex."""
+    seq: int = -1
+    """Number of its start on the tape; -1 where the tape does not tell."""
+    instance: str = ""
+    """Process instance, hex; empty where unknown."""
+    children: list[Span] = field(default_factory=list["Span"])
+
+    @property
+    def pending(self) -> bool:
+        """Whether it has started and not ended."""
+        return self.ended_ns is None
+
+    @property
+    def duration_ns(self) -> int | None:
+        """None while it is pending."""
+        return None if self.ended_ns is None else self.ended_ns - self.started_ns
+
+    @property
+    def operation(self) -> str:
+        """``gen_ai.operation.name``: ``chat``, ``execute_tool``, …; empty for other spans."""
+        return str(self.attributes.get(a.GEN_AI_OPERATION_NAME, ""))
+
+    @property
+    def url(self) -> SplitResult:
+        """``url.full`` in its parts; all empty where it is no URL."""
+        try:
+            return urlsplit(str(self.attributes.get(a.URL_FULL, "")))
+        except ValueError:
+            return urlsplit("")
+
+    @property
+    def failed(self) -> bool:
+        """Whether its status is an error."""
+        return self.status == "error"
+
+    @property
+    def error(self) -> str:
+        """What went wrong, in one line; empty when nothing did."""
+        if not self.failed:
+            return ""
+        kind = str(self.attributes.get(a.ERROR_TYPE, ""))
+        message = self.status_message.strip().splitlines()
+        if message and kind and not message[0].startswith(kind):
+            return f"{kind}: {message[0]}"
+        return message[0] if message else kind or "error"
+
+    def walk(self) -> Iterator[Span]:
+        """This span and everything under it, depth first, in order of start."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+
+def spans_of(otlp: bytes) -> Iterator[Span]:
+    """The spans of OTLP `ResourceSpans` bytes."""
+    message = trace_pb2.ResourceSpans.FromString(otlp)
+    resource = attributes_of(message.resource.attributes)
+    recorded = a.PLAYHEAD_INSTANCE in resource
+    for scope in message.scope_spans:
+        for span in scope.spans:
+            attributes = attributes_of(span.attributes)
+            yield Span(
+                trace_id=span.trace_id.hex(),
+                span_id=span.span_id.hex(),
+                parent_id=span.parent_span_id.hex(),
+                name=span.name,
+                kind=int(span.kind),
+                started_ns=span.start_time_unix_nano,
+                ended_ns=span.end_time_unix_nano,
+                attributes=attributes if recorded else attributes_in_our_words(attributes) | attributes,
+                status=_STATUS[span.status.code] if 0 <= span.status.code < 3 else "unset",
+                status_message=span.status.message,
+                events=[
+                    SpanEvent(event.name, event.time_unix_nano, attributes_of(event.attributes))
+                    for event in span.events
+                ],
+                resource=resource,
+                links=[link.trace_id.hex() for link in span.links],
+                instance=str(resource.get(a.PLAYHEAD_INSTANCE, "")),
+            )
+
+
+def started_span(fact: Fact) -> Span:
+    """The pending span that a span-start fact announces."""
+    at = dict(fact.attributes)
+    name = str(at.pop(a.PLAYHEAD_SPAN_NAME, ""))
+    kind = int(at.pop(a.PLAYHEAD_SPAN_KIND, KIND_INTERNAL))
+    parent = str(at.pop(a.PLAYHEAD_SPAN_PARENT, ""))
+    return Span(
+        trace_id=fact.trace_id.hex(),
+        span_id=fact.span_id.hex(),
+        parent_id=parent,
+        name=name,
+        kind=kind,
+        started_ns=fact.time_ns,
+        ended_ns=None,
+        attributes=at,
+        seq=fact.seq,
+        instance=fact.instance.hex(),
+    )
+
+
+def grow(finished: Iterable[Span], facts: Iterable[Fact]) -> list[Span]:
+    """The roots of the forest that finished spans and span-start facts make, children in order of start.
+
+    A span that has ended hides the fact of its start, and takes its number on the tape over. A span
+    whose parent is unknown is a root.
+    """
+    known: dict[str, Span] = {}
+    for fact in starts_among(facts):
+        if fact.span_id:
+            known.setdefault(fact.span_id.hex(), started_span(fact))
+    for span in finished:
+        start = known.get(span.span_id)
+        if start is not None:
+            span.seq, span.instance = start.seq, start.instance
+        known[span.span_id] = span
+    roots: list[Span] = []
+    for span in sorted(known.values(), key=lambda span: (span.started_ns, span.seq, span.span_id)):
+        parent = known.get(span.parent_id)
+        (roots if parent is None or parent is span else parent.children).append(span)
+    return roots

@@ -1,0 +1,80 @@
+"""Steps: what a reader of a run counts. Logical calls and tool executions, in order of start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from playhead_replay.run.spans import KIND_CLIENT, Span
+from playhead_semconv import attributes as a
+from playhead_semconv.untrusted.counts import count_in
+from playhead_semconv.values import GenAiOperationName
+
+FRAMES = (GenAiOperationName.INVOKE_AGENT, GenAiOperationName.INVOKE_WORKFLOW)
+"""GenAI operations that enclose steps and are none."""
+
+
+@dataclass(slots=True)
+class Step:
+    """A logical call or a tool execution, with the attempts under it."""
+
+    number: int
+    """From 1, as `playhead show` prints it."""
+    span: Span
+    attempts: list[Span] = field(default_factory=list[Span])
+    """Spans of requests under it; the span itself where it is a bare request."""
+
+    @property
+    def retries(self) -> int:
+        """Attempts beyond the first."""
+        return sum(1 for span in self.attempts if resend_count(span.attributes))
+
+
+def is_logical(attributes: dict[str, Any]) -> bool:
+    """Whether a span with these attributes is a step wherever it stands: a call to a model, a tool."""
+    operation = attributes.get(a.GEN_AI_OPERATION_NAME)
+    return bool(operation) and operation not in FRAMES
+
+
+def is_request(span: Span) -> bool:
+    """Whether this is the span of an outgoing request: over HTTP, of a WebSocket, or of gRPC."""
+    asks = a.HTTP_REQUEST_METHOD in span.attributes or a.RPC_SYSTEM in span.attributes
+    return span.kind == KIND_CLIENT and asks
+
+
+def resend_count(attributes: dict[str, Any]) -> int:
+    """How many times this request had been sent before."""
+    return count_in(attributes, a.HTTP_REQUEST_RESEND_COUNT)
+
+
+def number_steps(roots: Iterable[Span]) -> list[Step]:
+    """The steps of a forest of spans, numbered in order of their start.
+
+    A logical call is a step wherever it stands. An HTTP request is a step of its own only where no
+    step encloses it; inside one it is an attempt of that step.
+    """
+    steps: list[Step] = []
+    for root in roots:
+        steps.extend(_steps_in(root, None))
+    steps.sort(key=lambda step: (step.span.started_ns, step.span.seq, step.span.span_id))
+    for number, step in enumerate(steps, 1):
+        step.number = number
+    return steps
+
+
+def _steps_in(span: Span, enclosing: Step | None) -> Iterator[Step]:
+    if is_logical(span.attributes):
+        enclosing = Step(0, span)
+        if is_request(span):  # its bytes have told what it means
+            enclosing.attempts.append(span)
+        yield enclosing
+    elif is_request(span):
+        if enclosing is None:
+            enclosing = Step(0, span)
+            yield enclosing
+        enclosing.attempts.append(span)
+    elif enclosing is not None and a.MCP_METHOD_NAME in span.attributes:
+        enclosing.attempts.append(span)  # which the SDK of MCP puts around a request
+    for child in span.children:
+        yield from _steps_in(child, enclosing)

@@ -1,0 +1,1 @@
+"""Tape files: written, read, and what they show of custody."""

@@ -1,0 +1,153 @@
+"""What a tape file shows of custody: whether its facts are those that its chains were made over."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from playhead_replay.tape_files.tape_file import TapeFile
+from playhead_semconv.custody import Part, Said, fact_digest
+from playhead_semconv.custody.account import Account, Difference
+from playhead_semconv.custody.number_ranges import Ranges, extend, merged, outside
+from playhead_semconv.facts import Fact
+from playhead_semconv.tape.indexed_tapes import IndexedTape
+
+
+@dataclass(frozen=True, slots=True)
+class Chained:
+    """What is known of a process of a file."""
+
+    instance: bytes
+    """As the file calls it."""
+    origin: bytes
+    """Whose chain it is; empty where there is none."""
+    facts: int
+    links: int
+    head: bytes
+    """The last link."""
+    part: bool
+    """Whether the file has only some of the facts of the process."""
+    before: int
+    """How many of its facts came before there was a chain: nothing is known of them."""
+    rewritten: int
+    """How many were written anew for the file."""
+    said: list[Said]
+    """What was done to facts of the process since they came."""
+    differences: list[Difference]
+
+    @property
+    def is_chained(self) -> bool:
+        """Whether there is a chain that says something of the facts."""
+        return bool(self.links) and self.before < max(1, self.facts)
+
+
+def inspect(found: TapeFile) -> list[Chained]:
+    """Every fact of a file held against the chain of its process."""
+    accounts = {instance: Account.of(instance, links) for instance, links in found.chains.items()}
+    made: list[Chained] = []
+    for tape in found.tapes:
+        part = found.parts.get(tape.instance)
+        origin = tape.instance if part is None else part.origin
+        account = accounts.get(origin)
+        if account is None:
+            made.append(Chained(tape.instance, b"", len(tape), 0, b"", False, 0, 0, [], []))
+        elif part is None or part.origin == tape.instance:
+            made.append(_whole(tape, account, part))
+        else:
+            made.append(_part(tape, account, part))
+    made += _left(found, accounts)
+    return made
+
+
+def origin_of(numbers: Sequence[tuple[int, int, int]], seq: int) -> int | None:
+    """The number in the chain of a fact of a part, by its number in the file."""
+    place = bisect_right(numbers, (seq, 1 << 63, 0)) - 1
+    if place < 0:
+        return None
+    first, origin, count = numbers[place]
+    return origin + seq - first if seq < first + count else None
+
+
+def _whole(tape: IndexedTape, account: Account, part: Part | None) -> Chained:
+    others = {} if part is None else part.others
+    before = 0
+    for fact in tape.facts():
+        digest = fact_digest(fact)
+        if others.get(fact.seq) == digest:
+            account.take(fact, account.expected(fact.seq))
+        else:
+            account.take(fact, digest)
+        before += account.is_before(fact.seq)
+    return _chained(tape, account, before, len(others), list(account.differences()))
+
+
+def _part(tape: IndexedTape, account: Account, part: Part) -> Chained:
+    """Of a part only what it says that it has has to be there."""
+    differ: Ranges = []
+    here: Ranges = []
+    before = 0
+    for fact in tape.facts():
+        extend(here, fact.seq, fact.seq)
+        origin = origin_of(part.numbers, fact.seq)
+        if origin is not None and account.is_before(origin):
+            before += 1
+        elif not _is_as_said(fact, account, part, origin):
+            extend(differ, fact.seq, fact.seq)
+    differences = [Difference(-1, -1, problem) for problem in account.problems]
+    for first, last in differ:
+        differences.append(Difference(first, last, "was replaced" if first == last else "were replaced"))
+    has = merged((first, first + count - 1) for first, _, count in part.numbers)
+    for first, last in has:
+        for begin, end in outside(first, last, here):
+            differences.append(Difference(begin, end, "is missing" if begin == end else "are missing"))
+    return _chained(tape, account, before, len(part.others), differences, part)
+
+
+def _is_as_said(fact: Fact, account: Account, part: Part, origin: int | None) -> bool:
+    if fact.seq in part.others:
+        return fact_digest(fact) == part.others[fact.seq]
+    if origin is None:
+        return False
+    as_stored = msgspec.structs.replace(fact, instance=part.origin, seq=origin)
+    return fact_digest(as_stored) == account.expected(origin)
+
+
+def _disorder(tape: IndexedTape) -> list[Difference]:
+    """Facts are written in the order of their numbers."""
+    return [Difference(seq, seq, "stands behind a later one, or twice") for seq in tape.disorder]
+
+
+def _chained(
+    tape: IndexedTape,
+    account: Account,
+    before: int,
+    rewritten: int,
+    differences: list[Difference],
+    part: Part | None = None,
+) -> Chained:
+    return Chained(
+        tape.instance,
+        account.instance,
+        len(tape),
+        account.links,
+        account.head,
+        part is not None,
+        before,
+        rewritten,
+        account.said,
+        [*differences, *_disorder(tape)],
+    )
+
+
+def _left(found: TapeFile, accounts: dict[bytes, Account]) -> list[Chained]:
+    """Chains of processes of which the file has no fact, and does not say so."""
+    known = {tape.instance for tape in found.tapes} | {part.origin for part in found.parts.values()}
+    left: list[Chained] = []
+    for instance, account in accounts.items():
+        if instance not in known:
+            tape = IndexedTape([], instance)
+            left.append(_chained(tape, account, 0, 0, list(account.differences())))
+    return left

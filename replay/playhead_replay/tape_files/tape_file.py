@@ -1,0 +1,314 @@
+"""Tape files: the processes of a run in one self-contained file of frames.
+
+docs/tape-format.md describes the bytes. A name that ends in ``.gz`` is compressed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import mmap
+import os
+import tempfile
+import time
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+import msgspec
+from blake3 import blake3
+
+from playhead_replay.tape_files.whole_files import written
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.custody import Link, Part, Signature
+from playhead_semconv.errors import CorruptTape, TapeMissing
+from playhead_semconv.facts import Fact, digest_of
+from playhead_semconv.tape.frames import (
+    CHAINED,
+    WHOLE,
+    Footer,
+    Header,
+    Scan,
+    SpanRecord,
+    encode,
+    scan_whole,
+    too_new,
+)
+from playhead_semconv.tape.frames_text import from_text, is_text, require_text
+from playhead_semconv.tape.indexed_tapes import (
+    Gathered,
+    IndexedTape,
+    MemoryTape,
+    facts_at,
+    frames_of,
+    gather,
+)
+from playhead_semconv.tape.protocols import Tape
+
+SUFFIX = ".tape"
+COMPRESSED = ".gz"
+GZIP = b"\x1f\x8b"
+LEVEL = 6
+PIECE_BYTES = 1 << 20
+
+PLAIN_BYTES = 64 << 20
+MOST_TIMES = 50
+"""A packed file may hold so many bytes, or so many times its own: what people say packs less well."""
+
+
+@dataclass(frozen=True, slots=True)
+class TapeFile:
+    """What a tape file holds."""
+
+    tapes: list[IndexedTape]
+    """One per process, in the order of the file: the process that the run began in is the first."""
+    spans: Sequence[bytes] = ()
+    """Finished spans, OTLP `ResourceSpans` bytes of one span each, in the order of their end."""
+    resources: dict[bytes, dict[str, Any]] = field(default_factory=dict[bytes, dict[str, Any]])
+    """Attributes of the OTel resource, by process instance."""
+    damage: str = ""
+    """Why reading stopped before the end of the file; empty when the file is whole."""
+    chains: dict[bytes, Sequence[Link]] = field(default_factory=dict[bytes, Sequence[Link]])
+    """The links of each chain that is in it, by process instance."""
+    parts: dict[bytes, Part] = field(default_factory=dict[bytes, Part])
+    """How its facts relate to these, by process instance, where they are not simply theirs."""
+    signature: Signature | None = None
+    digest: bytes = b""
+    """BLAKE3 of all that stands before the signature."""
+
+    @property
+    def tape(self) -> IndexedTape:
+        """The tape of the process that the run began in; empty where the file holds none."""
+        return self.tapes[0] if self.tapes else MemoryTape([])
+
+
+class Keeper(Protocol):
+    """Knows the chains of what is written to a file."""
+
+    def take(self, fact: Fact) -> None:
+        """A fact as it is written; those of a process come in their order."""
+        ...
+
+    def records(self) -> Iterable[Link | Part]:
+        """What is said of all that was taken."""
+        ...
+
+    def sign(self, facts: int, spans: int, digest: bytes) -> Signature | None:
+        """A signature over a file of so many facts and spans whose bytes so far have this digest."""
+        ...
+
+
+def write_tape_file(
+    path: Path,
+    tape: Tape | Sequence[Tape],
+    spans: Iterable[bytes] = (),
+    resources: Mapping[bytes, Mapping[str, Any]] | None = None,
+    keeper: Keeper | None = None,
+) -> int:
+    """Write the tapes of a run and finished ``spans`` to ``path``, readable by the owner only.
+
+    ``resources``: attributes of the OTel resource by process instance. The file stands alone: content
+    that only the tape's reader could resolve is written out. It appears under its name when it is
+    whole. ``keeper``: whoever has the chains of the tapes; the file has them then. Returns its size in
+    bytes.
+    """
+    tapes = list(tape) if isinstance(tape, Sequence) else [tape]
+    with written(path) as file:
+        counted = _Counted(file)
+        if path.name.endswith(COMPRESSED):
+            with gzip.GzipFile("", "wb", LEVEL, counted, mtime=0) as packed:  # type: ignore[arg-type]
+                _write(_Digested(packed), tapes, spans, resources or {}, keeper)
+        else:
+            _write(_Digested(counted), tapes, spans, resources or {}, keeper)
+    return counted.size
+
+
+class _Counted:
+    """A file that is written to, and how many bytes were: a pipe does not tell."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self.size = 0
+
+    def write(self, data: bytes) -> int:
+        self.size += len(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+
+class _Digested:
+    """Frames that are written, and the digest of all of them."""
+
+    def __init__(self, file: _Counted | gzip.GzipFile) -> None:
+        self._file = file
+        self._hasher = blake3()
+
+    def write(self, data: bytes) -> None:
+        self._hasher.update(data)
+        self._file.write(data)
+
+    def digest(self) -> bytes:
+        return self._hasher.digest()
+
+
+def _write(
+    file: _Digested,
+    tapes: list[Tape],
+    spans: Iterable[bytes],
+    resources: Mapping[bytes, Mapping[str, Any]],
+    keeper: Keeper | None,
+) -> None:
+    facts = finished = links = 0
+    file.write(WHOLE if keeper is None else CHAINED)
+    for tape in tapes:
+        resource = dict(resources.get(tape.instance, {}))
+        file.write(encode(Header(tape.instance, time.time_ns(), resource=resource)))
+        for fact in standing_alone(tape):
+            facts += 1
+            file.write(encode(fact))
+            if keeper is not None:
+                keeper.take(fact)
+    for otlp in spans:
+        finished += 1
+        file.write(encode(SpanRecord(otlp)))
+    if keeper is not None:
+        for record in keeper.records():
+            links += 1
+            file.write(encode(record))
+        signature = keeper.sign(facts, finished, file.digest())
+        if signature is not None:
+            links += 1
+            file.write(encode(signature))
+    file.write(encode(Footer(facts, finished, links)))
+
+
+def standing_alone(tape: Tape) -> Iterator[Fact]:
+    """The facts of ``tape``; a body that no fact of it holds is read and put in line."""
+    held: set[bytes] = set()
+    for fact in tape.facts():
+        body = fact.body
+        if fact.name == e.PLAYHEAD_BLOB:
+            held.add(bytes.fromhex(fact.attributes[a.PLAYHEAD_BLOB_DIGEST]))
+        elif body is not None:
+            missing = body.inline is None if body.base is None else body.base not in held
+            # Without bytes and without a digest: the run was recorded without content.
+            if missing and body.digest and body.digest not in held:
+                body = msgspec.structs.replace(body, inline=tape.read(body), base=None, base_bytes=0)
+                fact = msgspec.structs.replace(fact, body=body)
+            if body.digest:
+                held.add(body.digest)
+        yield fact
+
+
+def read_tape_file(path: Path) -> TapeFile:
+    """A tape file that must be whole; in text form, too. Its facts are read from it when asked for.
+
+    `TapeMissing` where there is no such file, `CorruptTape` with the position where it is damaged,
+    `TapeTooNew` where a later version has written it.
+    """
+    data, problem = bytes_of(path)
+    if is_text(data):
+        text = require_text(bytes(data), path.name)
+        try:
+            data = frames_of(from_text(text, path.name))
+        except (OverflowError, TypeError, ValueError) as problem:
+            raise CorruptTape(f"{path.name} holds what no tape does: {problem}") from None
+    found = _file_of(data, gather(data, scan_whole(data, path.name), path.name))
+    if problem:
+        raise CorruptTape(f"{path.name} is damaged: {problem}", cause="its compressed bytes are cut")
+    return found
+
+
+def read_unfinished(path: Path) -> TapeFile:
+    """A tape file whose writer may have died: what can be read of it, and what is wrong with it.
+
+    `TapeMissing`, `TapeTooNew`.
+    """
+    data, problem = bytes_of(path)
+    scan = Scan(data)
+    found = gather(data, scan, path.name)
+    if scan.too_new:
+        raise too_new(path.name, scan.too_new)
+    damage = f"{path.name} ends at byte {scan.end}: {scan.problem or problem}"
+    return _file_of(data, found, damage if scan.torn or problem else "")
+
+
+def laid_out(facts: Iterable[Fact]) -> Sequence[Fact]:
+    """The same facts in a file without a name, from which they are read when asked for."""
+    offsets = array("Q")
+    with tempfile.TemporaryFile() as file:
+        for fact in facts:
+            offsets.append(file.tell())
+            file.write(encode(fact))
+        return facts_at(_mapped(file), offsets)
+
+
+def is_tape(path: Path) -> bool:
+    """Whether a file is a tape, by its first bytes. `TapeMissing` where there is none."""
+    first = bytes(bytes_of(path, 4096)[0][:4096])
+    return first.startswith(WHOLE[:-2]) or is_text(first)
+
+
+def bytes_of(path: Path, limit_bytes: int = -1) -> tuple[memoryview, str]:
+    """The bytes of a file, at least the first ``limit_bytes``; why they end early where they do.
+
+    `CorruptTape` where they grow to more than a recording does.
+    They are mapped, from a file without a name where they have to be decompressed.
+    """
+    try:
+        with open(path, "rb") as file:
+            if file.read(len(GZIP)) != GZIP:
+                return _mapped(file), ""
+            file.seek(0)
+            with tempfile.TemporaryFile() as plain:
+                problem = _unpack(file, plain, limit_bytes, Path(path).name)
+                return _mapped(plain), problem
+    except (FileNotFoundError, IsADirectoryError):
+        raise TapeMissing(f"no tape at {path}", hint="playhead ls") from None
+
+
+def _unpack(packed: IO[bytes], plain: IO[bytes], limit_bytes: int, name: str) -> str:
+    """Decompress; what is wrong, where something is. `CorruptTape` where it grows without end."""
+    reader = zlib.decompressobj(wbits=31)
+    most = max(PLAIN_BYTES, MOST_TIMES * os.fstat(packed.fileno()).st_size)
+    piece = b""
+    try:
+        while not reader.eof and (piece := reader.unconsumed_tail or packed.read(PIECE_BYTES)):
+            plain.write(reader.decompress(piece, PIECE_BYTES))
+            if 0 <= limit_bytes <= plain.tell():
+                return ""
+            if plain.tell() > most:
+                raise CorruptTape(
+                    f"{name} unpacks to more than {most} bytes",
+                    cause=f"no recording packs to less than a {MOST_TIMES}th",
+                    hint=f"if you know who made it, unpack it yourself: gunzip {name}",
+                )
+    except zlib.error as problem:
+        return str(problem)
+    return "" if reader.eof else "its compressed bytes end early"
+
+
+def _mapped(file: IO[bytes]) -> memoryview:
+    file.flush()
+    if not os.fstat(file.fileno()).st_size:
+        return memoryview(b"")
+    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+
+
+def _file_of(data: memoryview | bytes, found: Gathered, damage: str = "") -> TapeFile:
+    at, signature = found.signature or (0, None)
+    return TapeFile(
+        found.tapes,
+        found.spans,
+        found.resources,
+        damage,
+        found.chains,
+        found.parts,
+        signature,
+        digest_of(memoryview(data)[:at]) if signature is not None else b"",
+    )

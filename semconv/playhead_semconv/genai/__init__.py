@@ -1,0 +1,1 @@
+"""The GenAI conventions: typed messages, providers, and what other conventions say in other words."""

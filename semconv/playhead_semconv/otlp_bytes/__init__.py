@@ -1,0 +1,1 @@
+"""OTLP written by hand, without a protobuf library: most agents never load one."""

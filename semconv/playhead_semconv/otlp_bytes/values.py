@@ -1,0 +1,71 @@
+"""Values and attributes of OTLP, written without a protobuf library, which most agents never load.
+
+Numbers of fields are those of opentelemetry-proto, `opentelemetry/proto/common/v1/common.proto`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, cast
+
+from playhead_semconv.otlp_bytes.protobuf import ONE_BYTE, field, fixed64, varint, whole_number
+
+INT64_MIN = -(1 << 63)
+INT64_MAX = (1 << 63) - 1
+
+
+def attributes(number: int, named: Mapping[Any, Any]) -> bytes:
+    """A repeated field of `KeyValue`, as `playhead_semconv.otlp.set_attributes` makes it."""
+    tag, parts = bytes((number << 3 | 2,)), list[bytes]()
+    for key, value in named.items():
+        name = _name(key if type(key) is str else str(key))
+        held = value_bytes(value)
+        size, whole = len(held), len(name) + 2 + len(held)
+        if whole < 128:
+            parts += (tag, ONE_BYTE[whole], name, b"\x12", ONE_BYTE[size], held)
+        else:
+            long = varint(size)
+            parts += (tag, varint(whole - 1 + len(long)), name, b"\x12", long, held)
+    return b"".join(parts)
+
+
+@lru_cache(1024)
+def _name(key: str) -> bytes:
+    """The first field of a `KeyValue`."""
+    return field(1, text_bytes(key))
+
+
+def value_bytes(value: Any) -> bytes:
+    """An `AnyValue`, as `playhead_semconv.otlp.values.set_value` makes it."""
+    if isinstance(value, str):
+        data = value.encode("utf-8", "replace")  # as `text_bytes`
+        size = len(data)
+        return b"\n" + (ONE_BYTE[size] if size < 128 else varint(size)) + data
+    if value is None:
+        return b""
+    if isinstance(value, bool):
+        return whole_number(2, value)
+    if isinstance(value, int):
+        fits = INT64_MIN <= value <= INT64_MAX
+        return whole_number(3, int(value)) if fits else field(1, str(int(value)).encode())
+    if isinstance(value, float):
+        return fixed64(4, struct.pack("<d", value))
+    if isinstance(value, bytes):
+        return field(7, value)
+    if isinstance(value, Mapping):
+        return field(6, attributes(1, cast("Mapping[Any, Any]", value)))
+    if isinstance(value, Sequence):
+        return field(5, b"".join(field(1, value_bytes(one)) for one in cast("Sequence[Any]", value)))
+    return field(1, text_bytes(str(value)))
+
+
+def text(number: int, said: str) -> bytes:
+    """A field of text; nothing where it is empty, which need not be written."""
+    return field(number, text_bytes(said)) if said else b""
+
+
+def text_bytes(text: str) -> bytes:
+    """UTF-8; what of a name or a path is no text at all must not hold up the rest."""
+    return text.encode("utf-8", "replace")

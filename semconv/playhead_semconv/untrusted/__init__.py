@@ -1,0 +1,1 @@
+"""What others have written, made harmless: text that is shown, paths, counts."""

@@ -1,0 +1,1 @@
+"""Anthropic messages: their blocks, their streams, their dialect."""

@@ -1,0 +1,232 @@
+"""OpenAI chat completions: ``POST …/chat/completions``; spoken by many other providers too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playhead_semconv import attributes as names
+from playhead_semconv.facts import Value
+from playhead_semconv.genai.messages import (
+    Blob,
+    File,
+    FinishReason,
+    InputMessage,
+    OutputMessage,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolCallResponse,
+    ToolDefinition,
+)
+from playhead_semconv.values import GenAiOperationName, GenAiOutputType, OpenaiApiType
+from playhead_semconv.wire.dialect import Answer, definition, tokens
+from playhead_semconv.wire.media import audio_type
+from playhead_semconv.wire.merging import merge, settled
+from playhead_semconv.wire.openai.common import content_parts, output_type, refusal, sampling
+from playhead_semconv.wire.reading import (
+    Object,
+    given,
+    integer,
+    mapping,
+    number,
+    parsed_arguments,
+    rest,
+    sequence,
+    strings,
+    text,
+)
+
+_FINISH_REASONS = {
+    "tool_calls": FinishReason.TOOL_CALL,
+    "function_call": FinishReason.TOOL_CALL,
+}
+_USAGE = (
+    (names.GEN_AI_USAGE_INPUT_TOKENS, "", "prompt_tokens"),
+    (names.GEN_AI_USAGE_OUTPUT_TOKENS, "", "completion_tokens"),
+    (names.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS, "prompt_tokens_details", "cached_tokens"),
+    (names.GEN_AI_USAGE_CACHE_WRITE_INPUT_TOKENS, "prompt_tokens_details", "cache_write_tokens"),
+    (names.GEN_AI_USAGE_TEXT_INPUT_TOKENS, "prompt_tokens_details", "text_tokens"),
+    (names.GEN_AI_USAGE_IMAGE_INPUT_TOKENS, "prompt_tokens_details", "image_tokens"),
+    (names.GEN_AI_USAGE_AUDIO_INPUT_TOKENS, "prompt_tokens_details", "audio_tokens"),
+    (names.GEN_AI_USAGE_REASONING_OUTPUT_TOKENS, "completion_tokens_details", "reasoning_tokens"),
+    (names.GEN_AI_USAGE_TEXT_OUTPUT_TOKENS, "completion_tokens_details", "text_tokens"),
+    (names.GEN_AI_USAGE_IMAGE_OUTPUT_TOKENS, "completion_tokens_details", "image_tokens"),
+    (names.GEN_AI_USAGE_AUDIO_OUTPUT_TOKENS, "completion_tokens_details", "audio_tokens"),
+)
+
+
+class OpenAIChat:
+    """The dialect."""
+
+    wire = "openai.chat"
+    operation = GenAiOperationName.CHAT
+    messages_field = "messages"
+    instructions_field = ""
+    tools_fields = ("tools", "functions")
+
+    def parameters(self, request: Object) -> dict[str, Value]:
+        """Attributes for the request's fields."""
+        choices = integer(request.get("n"))
+        limit = request.get("max_completion_tokens")
+        speech = "audio" in sequence(request.get("modalities"))
+        form = GenAiOutputType.SPEECH if speech else output_type(request.get("response_format"))
+        return sampling(request) | given(
+            {
+                names.GEN_AI_REQUEST_MAX_TOKENS: integer(
+                    request.get("max_tokens") if limit is None else limit
+                ),
+                names.GEN_AI_REQUEST_FREQUENCY_PENALTY: number(request.get("frequency_penalty")),
+                names.GEN_AI_REQUEST_PRESENCE_PENALTY: number(request.get("presence_penalty")),
+                names.GEN_AI_REQUEST_STOP_SEQUENCES: strings(request.get("stop")),
+                names.GEN_AI_REQUEST_SEED: integer(request.get("seed")),
+                names.GEN_AI_REQUEST_TOP_K: integer(request.get("top_k")),
+                names.GEN_AI_REQUEST_CHOICE_COUNT: None if choices == 1 else choices,
+                names.GEN_AI_REQUEST_REASONING_LEVEL: text(request.get("reasoning_effort")),
+                names.GEN_AI_OUTPUT_TYPE: form,
+                names.OPENAI_API_TYPE: OpenaiApiType.CHAT_COMPLETIONS,
+            }
+        )
+
+    def message(self, item: Any) -> InputMessage:
+        """The message for one item of ``messages``."""
+        if not isinstance(item, dict):
+            return InputMessage(role="user", parts=content_parts(item))
+        value = mapping(item)
+        role = text(value.get("role")) or "user"
+        if role in ("tool", "function"):
+            response = ToolCallResponse(
+                id=text(value.get("tool_call_id")), response=value.get("content")
+            )
+            parts: list[Part] = [response]
+            extras = rest(value, "role", "name", "content", "tool_call_id")
+        else:
+            parts = _parts(value, None)
+            extras = rest(value, "role", "name", *_PART_FIELDS)
+        return InputMessage(role=role, parts=parts, name=text(value.get("name")), extras=extras)
+
+    def instructions(self, value: Any) -> list[Part]:
+        """There are none: the system's messages are among the messages."""
+        return []
+
+    def tool(self, item: Any) -> ToolDefinition:
+        """The definition for one item of ``tools`` or ``functions``."""
+        value = mapping(item)
+        kind = text(value.get("type")) or "function"
+        nested = value.get(kind)
+        if isinstance(nested, dict):
+            fields = mapping(nested) | rest(value, "type", kind)
+        else:
+            fields = value
+        return definition(kind, text(fields.get("name")) or kind, fields, "parameters")
+
+    def fold(self) -> ChatFold:
+        """A new fold for a stream."""
+        return ChatFold()
+
+    def answer(self, body: Object, request: Object, cut_short: bool) -> Answer:
+        """What ``body`` says: one message per choice."""
+        audio = audio_type(text(mapping(request.get("audio")).get("format")))
+        messages: list[OutputMessage] = []
+        reasons: list[str] = []
+        for item in sequence(body.get("choices")):
+            choice = mapping(item)
+            value = mapping(choice.get("message"))
+            messages.append(
+                OutputMessage(
+                    role=text(value.get("role")) or "assistant",
+                    parts=_parts(value, audio),
+                    name=text(value.get("name")),
+                    extras=rest(value, "role", "name", *_PART_FIELDS),
+                )
+            )
+            reason = text(choice.get("finish_reason")) or (FinishReason.ERROR if cut_short else None)
+            if reason:
+                reasons.append(_FINISH_REASONS.get(reason, reason))
+        found = given(
+            {
+                names.GEN_AI_RESPONSE_ID: text(body.get("id")),
+                names.GEN_AI_RESPONSE_MODEL: text(body.get("model")),
+                names.OPENAI_RESPONSE_SERVICE_TIER: text(body.get("service_tier")),
+                names.OPENAI_RESPONSE_SYSTEM_FINGERPRINT: text(body.get("system_fingerprint")),
+            }
+        )
+        return Answer(messages, reasons, found | tokens(mapping(body.get("usage")), _USAGE))
+
+
+_PART_FIELDS = ("content", "refusal", "tool_calls", "function_call", "audio", "reasoning_content")
+
+
+def _parts(value: Object, audio: str | None) -> list[Part]:
+    """Parts of a message; ``audio`` is the MIME type of audio that the model was asked for."""
+    parts: list[Part] = []
+    if reasoning := text(value.get("reasoning_content")):
+        parts.append(Reasoning(content=reasoning))
+    parts += content_parts(value.get("content"))
+    if declined := text(value.get("refusal")):
+        parts.append(refusal(declined))
+    parts += _audio(mapping(value.get("audio")), audio)
+    parts += [_tool_call(mapping(item)) for item in sequence(value.get("tool_calls"))]
+    if call := mapping(value.get("function_call")):
+        parts.append(_tool_call({"function": call}))
+    return parts
+
+
+def _audio(audio: Object, mime_type: str | None) -> list[Part]:
+    """Audio that the model said (with data), or a reference to such."""
+    parts: list[Part] = []
+    data, identity = text(audio.get("data")), text(audio.get("id"))
+    if data:
+        parts.append(Blob(mime_type=mime_type, modality="audio", content=data))
+    elif identity:
+        parts.append(File(modality="audio", file_id=identity))
+    if transcript := text(audio.get("transcript")):
+        parts.append(Text(content=transcript, extras={"audio": rest(audio, "data", "transcript")}))
+    return parts
+
+
+def _tool_call(call: Object) -> ToolCall:
+    kind = text(call.get("type")) or "function"
+    fields = mapping(call.get(kind))
+    arguments = fields.get("input" if kind == "custom" else "arguments")
+    return ToolCall(
+        id=text(call.get("id")),
+        name=text(fields.get("name")) or "",
+        arguments=parsed_arguments(arguments) if isinstance(arguments, str) else arguments,
+        extras=rest(call, "id", "type", "index", *([kind] if fields else []))
+        | rest(fields, "name", "arguments", "input")
+        | ({} if kind == "function" else {"kind": kind}),
+    )
+
+
+class ChatFold:
+    """Joins chunks into a chat completion. It ends with ``[DONE]``, else once every choice has ended."""
+
+    def __init__(self) -> None:
+        self._done = False
+        self._body: Object = {}
+        self._choices: dict[int, Object] = {}
+
+    def event(self, name: str, value: Object) -> None:
+        """The next chunk."""
+        self._body |= rest(value, "choices")
+        for item in sequence(value.get("choices")):
+            choice = mapping(item)
+            have = self._choices.setdefault(integer(choice.get("index")) or 0, {"message": {}})
+            merge(have["message"], mapping(choice.get("delta")) or mapping(choice.get("message")))
+            if reason := text(choice.get("finish_reason")):
+                have["finish_reason"] = reason
+
+    def done(self) -> None:
+        """``[DONE]`` has come."""
+        self._done = True
+
+    def ended(self, whole: bool) -> bool:
+        """``[DONE]`` has come, or the body is whole and every choice that has begun has ended."""
+        choices = self._choices.values()
+        return self._done or (whole and bool(choices) and all("finish_reason" in c for c in choices))
+
+    def body(self) -> Object:
+        """The completion so far."""
+        choices = [self._choices[index] for index in sorted(self._choices)]
+        return self._body | ({"choices": settled(choices)} if choices else {})

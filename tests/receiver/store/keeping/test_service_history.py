@@ -1,0 +1,42 @@
+"""How much of a service's own run is kept, in words."""
+
+import pytest
+
+from playhead_receiver.store.keeping.retention import FOREVER_S
+from playhead_receiver.store.keeping.service_history import EVERYTHING, History, history_of
+from playhead_semconv.errors import ConfigurationError
+from playhead_semconv.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (Settings().process_history, History()),
+        ("1h 64MiB", History(3600.0, 64 << 20)),
+        ("2G 30m", History(1800.0, 2 << 30)),
+        ("7d", History(7 * 86400.0, EVERYTHING)),
+        ("forever 10M", History(FOREVER_S, 10 << 20)),
+        ("512K", History(FOREVER_S, 512 << 10)),
+        ("off", None),
+        (" 0 ", None),
+    ],
+)
+def test_a_time_and_a_size(text: str, kept: History | None):
+    assert history_of(text) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "says nothing"),
+        ("an hour", "'an' is no size"),
+        ("1h 2h", "2h is one too many"),
+        ("1h 64MiB 1G", "1G is one too many"),
+        ("1h/64MiB", "'1h/64MiB' is no size"),
+        ("-1h", "'-1h' is no duration"),
+    ],
+)
+def test_what_is_neither_is_refused(text: str, problem: str):
+    with pytest.raises(ConfigurationError, match=problem) as caught:
+        history_of(text)
+    assert "1h 64MiB" in caught.value.hint

@@ -1,0 +1,260 @@
+"""How edits are written, what they make of requests and answers, and the folder that a fork works in."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.handmade import HandMade
+from support.scripted import anthropic_messages, openai_chat, openai_responses, sse
+
+from playhead_replay import Run
+from playhead_replay.forks.answer_streams import streamed
+from playhead_replay.forks.edits_in_words import edit_by_hand, last_tool_message, parse_edit, patch_file
+from playhead_replay.forks.fork import fork_of
+from playhead_replay.forks.workspace import State, states_at
+from playhead_semconv import attributes as a
+from playhead_semconv import events as e
+from playhead_semconv.errors import UsageError
+from playhead_semconv.facts import Content, Fact
+from playhead_semconv.rerun.edits import applied, between, steps_of
+from playhead_semconv.rerun.plans import Edit, Plan, read_plan, write_plan
+from playhead_semconv.tape.indexed_tapes import MemoryTape
+from playhead_semconv.wire import DIALECTS, SseParser
+
+REQUEST = {"model": "m", "messages": [{"role": "user", "content": "a"}], "x.y": {"z": [1, 2]}}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("request.model=n", {**REQUEST, "model": "n"}),
+        ("model=n", {**REQUEST, "model": "n"}),
+        ("messages[-1].content=b=c", {**REQUEST, "messages": [{"role": "user", "content": "b=c"}]}),
+        ('request["x.y"].z[0]={"k": null}', {**REQUEST, "x.y": {"z": [{"k": None}, 2]}}),
+        ("+temperature=0.5", {**REQUEST, "temperature": 0.5}),
+        ("+messages[0]=7", {**REQUEST, "messages": [7, *REQUEST["messages"]]}),
+        ("+messages[-1]=7", {**REQUEST, "messages": [*REQUEST["messages"], 7]}),
+        ('model="7"', {**REQUEST, "model": "7"}),
+        ("x!", None),
+        ("messages[0].role!", {**REQUEST, "messages": [{"content": "a"}]}),
+        ("request={}", {}),
+    ],
+)
+def test_an_edit_changes_what_it_names(text: str, wanted: Any):
+    root, edit = parse_edit(text)
+    assert root == "request"
+    if wanted is None:
+        with pytest.raises(UsageError, match="x matches nothing"):
+            applied(REQUEST, [edit])
+        return
+    before = json.dumps(REQUEST)
+    assert applied(REQUEST, [edit]) == wanted
+    assert json.dumps(REQUEST) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "cause", "hint"),
+    [
+        ("modle", "it has model, messages, x.y", "the nearest path is model"),
+        ("messages[3].content", "messages has 1 items", "the nearest path is messages[0]"),
+        (
+            "messages[0].contnt",
+            "messages[0] has role, content",
+            "the nearest path is messages[0].content",
+        ),
+        ("model.name", 'model is "m", which has no parts', "it cannot be edited there"),
+    ],
+)
+def test_an_edit_that_matches_nothing_names_the_nearest(path: str, cause: str, hint: str):
+    with pytest.raises(UsageError) as refused:
+        applied(REQUEST, [Edit(path, 1)])
+    assert refused.value.what == f"{path} matches nothing"
+    assert refused.value.cause == cause
+    assert refused.value.hint.startswith(hint)
+
+
+@pytest.mark.parametrize("path", ["messages[", "a..b", "[x]", "a]"])
+def test_what_is_no_path_is_refused(path: str):
+    with pytest.raises(UsageError, match="is no path"):
+        steps_of(path)
+
+
+def test_values_come_from_files(tmp_path: Path):
+    text, document = tmp_path / "a.txt", tmp_path / "a.json"
+    text.write_text("1\n")
+    document.write_text('{"b": 1}')
+    assert parse_edit(f"tool_result=@{text}") == ("tool_result", Edit("", "1\n"))
+    assert parse_edit(f"response.a=@{document}") == ("response", Edit("a", {"b": 1}))
+    with pytest.raises(UsageError, match="cannot be read"):
+        parse_edit(f"a=@{tmp_path / 'none'}")
+
+
+def test_a_patch_file_is_lines_or_a_json_patch(tmp_path: Path):
+    lines, patch = tmp_path / "edits", tmp_path / "patch.json"
+    lines.write_text("# what\n\nmodel=n\nresponse.id=1\n")
+    assert patch_file(lines) == [("request", Edit("model", "n")), ("response", Edit("id", 1))]
+    operations = [
+        {"op": "replace", "path": "/request/model", "value": "n"},
+        {"op": "add", "path": "/request/messages/-", "value": 7},
+        {"op": "remove", "path": "/x.y/z/0"},
+    ]
+    patch.write_text(json.dumps(operations))
+    edits = [edit for _, edit in patch_file(patch)]
+    wanted = {"model": "n", "messages": [*REQUEST["messages"], 7], "x.y": {"z": [2]}}
+    assert applied(REQUEST, edits) == wanted
+    patch.write_text('[{"op": "move"}]')
+    with pytest.raises(UsageError, match="is no JSON Patch"):
+        patch_file(patch)
+
+
+def test_what_is_edited_by_hand_becomes_edits(tmp_path: Path):
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\nsed -i \'s/"m"/"n"/; s/"a"/"b"/\' "$1"\n')
+    editor.chmod(0o755)
+    found = edit_by_hand(REQUEST, {"EDITOR": str(editor), "PATH": "/usr/bin:/bin"})
+    assert found == [Edit("model", "n"), Edit("messages[0].content", "b")]
+    with pytest.raises(UsageError, match="nothing was edited"):
+        edit_by_hand(REQUEST, {"EDITOR": "true", "PATH": "/usr/bin:/bin"})
+    with pytest.raises(UsageError, match="has given up"):
+        edit_by_hand(REQUEST, {"EDITOR": "false", "PATH": "/usr/bin:/bin"})
+
+
+def test_differences_make_the_other_of_the_one():
+    other = {
+        "model": "n",
+        "messages": [{"role": "user", "content": "a"}, 1],
+        "new": 0,
+        "x.y": {"z": [1, 3]},
+    }
+    assert applied(REQUEST, between(REQUEST, other)) == other
+
+
+@pytest.mark.parametrize(
+    ("request_", "path"),
+    [
+        ({"messages": [{"role": "tool", "content": "1"}, {"role": "user"}]}, "messages[0].content"),
+        ({"input": [{"type": "function_call_output", "output": "1"}]}, "input[0].output"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "tool_result", "content": "1"}]}]},
+            "messages[0].content[0].content",
+        ),
+    ],
+)
+def test_what_the_last_tool_said_is_found(request_: dict[str, Any], path: str):
+    assert last_tool_message(request_) == path
+
+
+def folded(wire: str, pieces: list[bytes]) -> Any:
+    fold, parser = DIALECTS[wire].fold(), SseParser()
+    for event in parser.feed(b"".join(pieces)):
+        if event.data.strip() == b"[DONE]":
+            fold.done()
+        else:
+            fold.event(event.name, json.loads(event.data))
+    assert fold.ended(True)
+    return json.loads(json.dumps(fold.body()))
+
+
+def chat_stream(whole: Any) -> list[bytes]:
+    return sse.chat(openai_chat.chunks(whole))
+
+
+def response_stream(whole: Any) -> list[bytes]:
+    return sse.events(openai_responses.events(whole))
+
+
+def message_stream(whole: Any) -> list[bytes]:
+    return sse.events(anthropic_messages.events(whole))
+
+
+CALL = openai_chat.tool_call("call_1", "look", '{"a": 1}')
+CALLING = openai_chat.completion(None, tool_calls=[CALL], finish_reason="tool_calls")
+RESPONSE = openai_responses.response([openai_responses.message("Hello, you")])
+WHOLES: list[tuple[str, Any, Callable[[Any], list[bytes]]]] = [
+    ("openai.chat", openai_chat.completion("Hello, you"), chat_stream),
+    ("openai.chat", CALLING, chat_stream),
+    ("openai.responses", RESPONSE, response_stream),
+    ("anthropic.messages", anthropic_messages.message("Hello, you"), message_stream),
+]
+
+
+@pytest.mark.parametrize(("wire", "whole", "stream"), WHOLES)
+def test_a_stream_made_anew_says_the_same(wire: str, whole: Any, stream: Any):
+    once = folded(wire, stream(whole))
+    again = streamed(wire, once)
+    assert again is not None
+    assert folded(wire, again) == once
+
+
+def test_a_plan_is_read_as_it_was_written():
+    plan = Plan("fork", "a-b", True, {"1/http/0": "skip"}, {"1/http/1": [Edit("a", [None])]}, [7], True)
+    assert read_plan(write_plan(plan)) == plan
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_plan(b"{")
+
+
+def nobody(_: object) -> Any:
+    raise AssertionError("nothing is open")
+
+
+def test_a_step_that_asked_nothing_is_no_place_for_a_fork():
+    made = HandMade(bytes(range(16)), bytes(range(16, 32)))
+    made.start()
+    made.tool("search", "{}")
+    made.chat(b'{"model":"m"}', (b"{}",))
+    made.exit(0)
+    run = Run.of_tape(MemoryTape(made.facts), [span.otlp for span in made.spans], "made-1")
+    with pytest.raises(UsageError) as refused:
+        fork_of(run, run.steps[0], decide=nobody)
+    assert (
+        refused.value.what == "step 1 of made-1 asked nothing that is on the tape: no fork begins there"
+    )
+    assert refused.value.hint == "the next that did: playhead fork made-1:2"
+    with pytest.raises(UsageError, match="a fork edits a request or an answer"):
+        fork_of(run, run.steps[1], [parse_edit("model=n"), parse_edit("response.id=1")], decide=nobody)
+
+
+def test_the_folder_of_a_fork_is_as_it_was():
+    def read(kind: str, data: bytes | None = None, offset: int | None = None) -> Fact:
+        named: dict[str, Any] = {a.PLAYHEAD_READ_KIND: kind}
+        return fact(e.PLAYHEAD_READ, named, data, offset)
+
+    def did(kind: str, target: str, data: bytes | None = None, offset: int | None = None) -> Fact:
+        named: dict[str, Any] = {a.PLAYHEAD_EFFECT_KIND: kind, a.PLAYHEAD_EFFECT_TARGET: target}
+        return fact(e.PLAYHEAD_EFFECT, named, data, offset)
+
+    def fact(name: str, named: dict[str, Any], data: bytes | None, offset: int | None) -> Fact:
+        at = named if offset is None else {**named, a.PLAYHEAD_FILE_OFFSET: offset}
+        return Fact(0, 1, name, attributes=at, body=None if data is None else Content.of(data))
+
+    played = [
+        read("file/open ./read.txt", b"read"),
+        did("file.write", "./made.txt", b"first"),
+        did("file.append", "./grown.txt", b"tail", offset=100),
+        did("file.unlink", "./gone.txt"),
+        did("file.append", "/elsewhere.txt", b"x"),
+    ]
+    later = [
+        did("file.write", "./made.txt", b"second"),
+        read("file/open-append ./log.txt", offset=12),
+        read("file/open-append ./new.txt"),
+        did("file.mkdir", "./folder"),
+    ]
+    facts = [
+        Fact(one.time_ns, one.lane, one.name, attributes=one.attributes, body=one.body, seq=seq)
+        for seq, one in enumerate([*played, *later])
+    ]
+    states = states_at(MemoryTape(facts), MemoryTape(facts[: len(played)]))
+    assert states == {
+        "read.txt": State(data=b"read"),
+        "made.txt": State(data=b"first"),
+        "grown.txt": State(size=104),
+        "gone.txt": State(there=False),
+        "log.txt": State(size=12),
+        "new.txt": State(there=False),
+        "folder": State(there=False),
+    }

@@ -1,0 +1,152 @@
+"""Replays that are forked of a process which has imported their libraries: as exact as any other."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from playhead_replay import replay
+from playhead_replay.launch.replaying import Replay
+from playhead_replay.launch.warm_processes import Warm
+from playhead_replay.run.run import Run
+from playhead_replay.tape_files.tape_file import read_tape_file
+
+STARTING = """
+from threading import Event, Thread
+
+Thread(target=Event().wait, daemon=True).start()
+"""
+PACKAGES = {
+    "drawing/__init__.py": "import random\nfrom . import deep\nDRAWN = random.random()\n",
+    "drawing/deep.py": "import random\nDRAWN = random.getrandbits(40)\n",
+    "drawing/late.py": "WORD = 'late'\n",
+    "reading/__init__.py": "import time\nREAD = time.time()\n",
+    "asking/__init__.py": "import os\nMODE = os.environ.get('ASKING_MODE', 'plain')\n",
+    "starting/__init__.py": STARTING,
+}
+PROGRAM = """
+import random, sys, time
+print(random.random())
+print("drawing" in sys.modules)
+import drawing
+print(drawing.DRAWN if sys.argv[1] == "drawn" else "", random.random(), time.time())
+print("drawing.late" in sys.modules, "drawing.deep" in sys.modules, drawing.__spec__.origin)
+"""
+
+
+class Place:
+    """A program, the packages that are installed for it, and its recorded runs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "work"
+        self.folder.mkdir()
+        installed = folder / "site-packages"
+        for name, text in PACKAGES.items():
+            (installed / name).parent.mkdir(parents=True, exist_ok=True)
+            (installed / name).write_text(text)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+        self.environ = {**kept, "PYTHONPATH": str(installed), "PYTHONHASHSEED": "0"}
+        self.warm = Warm()
+        self.write(PROGRAM)
+
+    def write(self, program: str) -> None:
+        (self.folder / "agent.py").write_text(program)
+
+    def recorded(self, *words: str) -> Run:
+        tape = self.folder.parent / f"{len(list(self.folder.parent.glob('*.tape')))}.tape"
+        start = [sys.executable, "-m", "playhead_instrumentation", "record", "--tape", str(tape)]
+        environ = {**self.environ, "PLAYHEAD_LEVEL": "strict"}
+        subprocess.run(
+            [*start, "agent.py", *words], cwd=self.folder, env=environ, check=True, timeout=60
+        )
+        found = read_tape_file(tape)
+        return Run.of_tapes(found.tapes, name=tape.stem)
+
+    def replayed(self, run: Run, *, warm: bool = True) -> Replay:
+        return replay(run, environ=self.environ, force=True, warm=self.warm if warm else None)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    yield made
+    made.warm.close()
+
+
+def test_only_the_first_replay_of_a_suite_imports(place: Place):
+    runs = [place.recorded("now") for _ in range(2)]
+    done = [place.replayed(run) for run in [*runs, *runs]]
+    assert [one.warm for one in done] == [False, True, True, True]
+    assert {one.report.verdict for one in done} == {"identical"}
+    assert done[0].stdout == done[2].stdout != done[1].stdout
+    assert b"\nFalse\n" in done[3].stdout and b"\nFalse True " in done[3].stdout
+
+
+def test_what_a_module_has_drawn_is_that_of_another_run_and_shows(place: Place):
+    runs = [place.recorded("drawn") for _ in range(2)]
+    for run in runs:
+        assert place.replayed(run, warm=False).report.verdict == "identical"
+    done = [place.replayed(runs[0]), place.replayed(runs[0]), place.replayed(runs[1])]
+    assert [one.warm for one in done] == [False, True, True]
+    assert done[2].report.divergences
+
+
+def test_a_module_that_the_program_does_not_import_any_more_is_not_there(place: Place):
+    place.write("import drawing.late\nprint(drawing.late.WORD)\n")
+    run = place.recorded()
+    for _ in range(2):
+        assert place.replayed(run).report.verdict == "identical"
+    place.write("import drawing\nprint(drawing.late.WORD)\n")
+    done = place.replayed(run)
+    assert done.warm and done.returncode == 1
+    assert b"module 'drawing' has no attribute 'late'" in done.stderr
+
+
+@pytest.mark.parametrize("package", ["reading", pytest.param("starting", marks=pytest.mark.acceptance)])
+def test_a_module_that_leaves_a_trace_is_imported_by_each(place: Place, package: str):
+    place.write(f"import drawing, {package}\nprint(vars({package}).get('READ'))\n")
+    run = place.recorded()
+    done = [place.replayed(run) for _ in range(3)]
+    assert [one.warm for one in done] == [False, True, True]
+    assert {one.report.verdict for one in done} == {"identical"}
+
+
+def test_a_module_is_imported_anew_where_it_would_see_something_else(place: Place):
+    place.write("import os\nimport asking\nprint(asking.MODE)\n")
+    run = place.recorded()
+    for _ in range(2):
+        assert place.replayed(run).report.verdict == "identical"
+    place.write("import os\nos.environ['ASKING_MODE'] = 'other'\nimport asking\nprint(asking.MODE)\n")
+    done = place.replayed(run)
+    assert (done.warm, done.stdout) == (False, b"other\n")
+    (place.folder / "asking.py").write_text("MODE = 'mine'\n")
+    place.write("import asking\nprint(asking.MODE)\n")
+    done = place.replayed(run)
+    assert (done.warm, done.stdout) == (False, b"mine\n")
+
+
+@pytest.mark.acceptance
+def test_a_program_that_dies_leaves_what_waits_alive(place: Place):
+    place.write("import drawing\nprint('so far')\n")
+    run = place.recorded()
+    assert [place.replayed(run).returncode for _ in range(2)] == [0, 0]
+    place.write("import drawing, os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    done = place.replayed(run)
+    assert (done.warm, done.returncode) == (True, -9)
+    place.write("import drawing\nprint('so far')\n")
+    assert place.replayed(run).report.verdict == "identical"
+
+
+def test_where_nobody_waits_any_more_a_replay_starts_anew(place: Place):
+    place.write("import drawing\nprint('so far')\n")
+    run = place.recorded()
+    assert [place.replayed(run).warm for _ in range(2)] == [False, True]
+    place.write("import drawing, os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n")
+    place.replayed(run)
+    place.write("import drawing\nprint('so far')\n")
+    assert place.replayed(run).report.verdict == "identical"

@@ -1,0 +1,27 @@
+"""Damaged and hostile tapes, goldens and spools in great number: nothing runs, nothing is touched."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).parents[2]
+
+
+def survive(folder: Path, seed: int, count: int) -> None:
+    words = [sys.executable, "-m", "support.tape_mutants", str(seed), str(count), str(folder)]
+    environ = {**os.environ, "PYTHONPATH": str(TESTS)}
+    done = subprocess.run(words, env=environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_hostile_tapes_run_nothing_and_touch_nothing(tmp_path: Path):
+    survive(tmp_path, 1000, 300)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize("seed", range(20))
+def test_a_hundred_thousand_hostile_tapes(tmp_path: Path, seed: int):
+    survive(tmp_path, seed, 5000)

@@ -1,0 +1,71 @@
+"""What OpenInference and OpenLLMetry write, in the words of the GenAI conventions."""
+
+import pytest
+from support.dialects import OPENINFERENCE, OPENLLMETRY
+
+from playhead_semconv import attributes as a
+from playhead_semconv.genai.other_conventions import attributes_in_our_words
+
+CALL = {"type": "tool_call", "id": "call_1", "name": "weather", "arguments": {"at": "Bonn"}}
+
+
+@pytest.mark.parametrize("told", [OPENINFERENCE, OPENLLMETRY], ids=["openinference", "openllmetry"])
+def test_a_call_to_a_model(told: dict[str, object]):
+    found = {**told, **attributes_in_our_words(told)}
+    assert found[a.GEN_AI_OPERATION_NAME] == "chat"
+    assert found[a.GEN_AI_REQUEST_MODEL] == "gpt-4o"
+    assert found[a.GEN_AI_CONVERSATION_ID] == "s-1"
+    assert found[a.GEN_AI_USAGE_INPUT_TOKENS] == 812
+    assert found[a.GEN_AI_USAGE_CACHE_READ_INPUT_TOKENS] == 500
+    assert found[a.GEN_AI_USAGE_OUTPUT_TOKENS] == 64
+    assert found[a.GEN_AI_INPUT_MESSAGES] == [
+        {"role": "user", "parts": [{"type": "text", "content": "weather?"}]},
+        {"role": "assistant", "parts": [CALL]},
+        {
+            "role": "tool",
+            "parts": [{"type": "tool_call_response", "id": "call_1", "response": "rain"}],
+        },
+    ]
+    assert found[a.GEN_AI_OUTPUT_MESSAGES] == [
+        {"role": "assistant", "parts": [{"type": "text", "content": "Take an umbrella."}]}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        (
+            {"openinference.span.kind": "TOOL", "tool.name": "weather"},
+            {a.GEN_AI_OPERATION_NAME: "execute_tool", a.GEN_AI_TOOL_NAME: "weather"},
+        ),
+        (
+            {"traceloop.span.kind": "tool", "traceloop.entity.name": "weather"},
+            {a.GEN_AI_OPERATION_NAME: "execute_tool", a.GEN_AI_TOOL_NAME: "weather"},
+        ),
+        (
+            {"traceloop.span.kind": "agent", "traceloop.entity.name": "planner"},
+            {a.GEN_AI_OPERATION_NAME: "invoke_agent", a.GEN_AI_AGENT_NAME: "planner"},
+        ),
+        ({"openinference.span.kind": "CHAIN"}, {}),
+        ({"openinference.span.kind": 7, "llm.input_messages.0": "x"}, {}),
+        ({"llm.model_name": "said by nobody known"}, {}),
+        ({**OPENINFERENCE, a.GEN_AI_OPERATION_NAME: "chat"}, {}),
+        ({"llm.request.type": "chat", a.GEN_AI_REQUEST_MODEL: "x", "llm.model_name": "y"}, {
+            a.GEN_AI_OPERATION_NAME: "chat"
+        }),
+    ],
+)  # fmt: skip
+def test_other_spans(told: dict[str, object], found: dict[str, object]):
+    assert attributes_in_our_words(told) == found
+
+
+def test_arguments_that_are_no_json_stay_as_they_are():
+    told = {
+        "llm.request.type": "chat",
+        "gen_ai.completion.0.tool_calls.0.name": "weather",
+        "gen_ai.completion.0.tool_calls.0.arguments": '{"at": ',
+    }
+    (message,) = attributes_in_our_words(told)[a.GEN_AI_OUTPUT_MESSAGES]
+    assert message["parts"] == [
+        {"type": "tool_call", "id": None, "name": "weather", "arguments": '{"at": '}
+    ]

@@ -1,0 +1,19 @@
+import doctest
+
+import pytest
+
+from playhead_semconv.process import kept_environment as environment
+
+
+def test_the_example_holds():
+    assert doctest.testmod(environment) == (0, 3)
+
+
+@pytest.mark.parametrize("name", ["TZ", "LC_ALL", "OPENAI_BASE_URL", "OLLAMA_HOST", "AGENT_MODEL"])
+def test_inputs_are_kept(name: str):
+    assert environment.is_kept(name)
+
+
+@pytest.mark.parametrize("name", ["PATH", "AWS_SECRET_ACCESS_KEY", "SENTRY_DSN", "PLAYHEAD_LEVEL"])
+def test_everything_else_is_not(name: str):
+    assert not environment.is_kept(name)
